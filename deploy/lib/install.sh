@@ -1,0 +1,63 @@
+# What a bare machine lacks: the servers by its package manager, RocketMQ by Maven.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # variables come from settings in deploy/stack
+
+readonly rocketmq_version=5.3.3
+PATH=$PATH:/usr/sbin # Debian's place for mariadbd, not in every user's path
+
+install_parts() {
+  rocketmq_jars=$cache/rocketmq-$rocketmq_version/lib
+  local missing=()
+  has redis-server || missing+=(redis-server)
+  { has mariadbd && has mariadb-install-db && has mariadb; } || missing+=(mariadb-server)
+  has java || missing+=("$(jdk_package)")
+  if [[ ! -d $rocketmq_jars ]]; then
+    has mvn || missing+=(maven)
+  fi
+  if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
+  rocketmq_fetch
+}
+
+has() { command -v "$1" >/dev/null; }
+
+# jdk_package prints the JDK this system has: RocketMQ wants 17, newer ones run it too.
+jdk_package() {
+  if apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then echo openjdk-17-jdk-headless; else echo default-jdk-headless; fi
+}
+
+install_packages() {
+  has apt-get || die "missing: $*. Install them by your package manager (or use deploy/compose.yaml)"
+  ((EUID == 0)) || die "missing: run 'apt-get install $*' as root, then again"
+  say "installing $*"
+  (
+    trap policy_restore EXIT
+    policy_forbid
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } >"${TMPDIR:-/tmp}/floodgate-apt.log" 2>&1
+  ) || die "apt-get install $* failed: see ${TMPDIR:-/tmp}/floodgate-apt.log"
+}
+
+# While packages are installed no service may start: this stack brings its own processes.
+policy_forbid() {
+  if [[ -e /usr/sbin/policy-rc.d ]]; then mv /usr/sbin/policy-rc.d /usr/sbin/policy-rc.d.before-floodgate; fi
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+  chmod 755 /usr/sbin/policy-rc.d
+}
+
+policy_restore() {
+  rm -f /usr/sbin/policy-rc.d
+  if [[ -e /usr/sbin/policy-rc.d.before-floodgate ]]; then mv /usr/sbin/policy-rc.d.before-floodgate /usr/sbin/policy-rc.d; fi
+}
+
+# rocketmq_fetch collects the jars beside their final place and renames the folder: it is whole or absent.
+rocketmq_fetch() {
+  rocketmq_jars=$cache/rocketmq-$rocketmq_version/lib
+  if [[ -d $rocketmq_jars ]]; then return 0; fi
+  say "fetching RocketMQ $rocketmq_version by Maven into $cache"
+  local new="$rocketmq_jars.$$"
+  mkdir -p "$cache"
+  mvn -q -B -f "$here/rocketmq/pom.xml" "-Drocketmq.version=$rocketmq_version" "-DoutputDirectory=$new" \
+    org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies >"$cache/maven.log" 2>&1 ||
+    { rm -rf "$new"; tail -n 10 "$cache/maven.log" >&2; die "Maven could not fetch RocketMQ $rocketmq_version: see $cache/maven.log"; }
+  mv -T "$new" "$rocketmq_jars" 2>/dev/null || rm -rf "$new" # another stack was first
+}
