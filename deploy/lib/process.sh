@@ -55,7 +55,7 @@ kill_hard() {
   rm -f "$dir/pid/$1"
 }
 
-# wait_until SECONDS COMMAND... asks every 50 ms. It gives up at once where the command answers 2.
+# wait_until SECONDS COMMAND... asks every 100 ms. It gives up at once where the command answers 2.
 wait_until() {
   local end=$((SECONDS + $1)) answer
   shift
@@ -64,7 +64,7 @@ wait_until() {
     "$@" || answer=$?
     ((answer == 0)) && return 0
     ((answer == 2)) && return 1
-    sleep 0.05
+    sleep 0.1
   done
   return 1
 }

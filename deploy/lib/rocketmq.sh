@@ -5,6 +5,8 @@
 # Codes of the remoting protocol.
 readonly code_create_topic=17 code_update_broker=25 code_route=105 code_cluster=106
 
+readonly broker_archive=rocketmq-$rocketmq_version/broker.jsa
+
 # What RocketMQ reaches into by reflection, closed since JDK 17.
 readonly java_opens=(
   --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED
@@ -12,16 +14,17 @@ readonly java_opens=(
   --add-exports=java.base/jdk.internal.ref=ALL-UNNAMED
 )
 
-# java_part PART HEAP CLASS ARGS... runs a RocketMQ main class with every path of it inside this stack's folder.
+# java_part PART HEAP [FLAGS...] CLASS ARGS... runs a RocketMQ main class with every path of it inside this stack's folder.
 java_part() {
   local part=$1 heap=$2 home="$dir/$1"
   shift 2
   rm -rf "$home/tmp" # native libraries that a killed JVM left
   mkdir -p "$home/tmp"
-  ROCKETMQ_HOME=$home NAMESRV_ADDR=127.0.0.1:$namesrv_port spawn "$part" java "-Xms$heap" "-Xmx$heap" -XX:-UsePerfData -Xlog:disable -Xlog:all=error:stderr \
+  ROCKETMQ_HOME=$home NAMESRV_ADDR=127.0.0.1:$namesrv_port spawn "$part" java "-Xms$heap" "-Xmx$heap" \
+    -XX:-UsePerfData -Xlog:disable -Xlog:all=error:stderr \
     "${java_opens[@]}" "-Duser.home=$home" "-Djava.io.tmpdir=$home/tmp" \
     "-Drmq.logback.configurationFile=$here/rocketmq/logback.xml" \
-    -Drocketmq.broker.diskSpaceWarningLevelRatio=0.98 -Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97 \
+    -Dtls.server.mode=disabled -Drocketmq.broker.diskSpaceWarningLevelRatio=0.98 -Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97 \
     -cp "$rocketmq_jars/*" "$@"
 }
 
@@ -39,7 +42,18 @@ namesrv_answers() { remoting "$namesrv_port" "$code_cluster" '{}' | succeeded; }
 broker_launch() {
   mkdir -p "$dir/broker"
   broker_conf >"$dir/broker/broker.conf"
-  java_part broker 512m org.apache.rocketmq.broker.BrokerStartup -c "$dir/broker/broker.conf"
+  local archive=-XX:+RecordDynamicDumpInfo
+  if [[ -s $cache/$broker_archive ]]; then archive=-XX:SharedArchiveFile=$cache/$broker_archive; fi
+  java_part broker 512m "$archive" org.apache.rocketmq.broker.BrokerStartup -c "$dir/broker/broker.conf"
+}
+
+# broker_remember_classes keeps the classes of a running broker, parsed, for every later start: 1.3 s instead of 2.2 s.
+# A JVM that cannot use the file starts without it, so a failure here costs time and nothing else.
+broker_remember_classes() {
+  local new="$cache/$broker_archive.$$"
+  if [[ -s $cache/$broker_archive ]] || ! has jcmd; then return 0; fi
+  timeout 60 jcmd "$(pid_of broker)" VM.cds dynamic_dump "$new" >/dev/null 2>&1 || true
+  if [[ -s $new ]]; then mv "$new" "$cache/$broker_archive"; fi
 }
 
 broker_conf() {
@@ -74,13 +88,18 @@ TEXT
 }
 
 # broker_answers makes the topics, which changes nothing where they are, and asks the name server for the way there.
+# A broker that was killed and came back may be unknown there for 10 s (its death is noted after its return): it is told
+# to register again.
 broker_answers() {
   local topic
   for topic in "${topics[@]}"; do broker_topic "${topic%:*}" "${topic#*:}" || return 1; done
   for topic in "${topics[@]}"; do
-    remoting "$namesrv_port" "$code_route" "{\"topic\":\"${topic%:*}\"}" | grep -aq "127.0.0.1:$broker_port" || return 1
+    if ! broker_known "${topic%:*}"; then broker_register; fi
+    broker_known "${topic%:*}" || return 1
   done
 }
+
+broker_known() { remoting "$namesrv_port" "$code_route" "{\"topic\":\"$1\"}" | grep -aq "127.0.0.1:$broker_port"; }
 
 broker_topic() {
   remoting "$broker_port" "$code_create_topic" "{\"topic\":\"$1\",\"defaultTopic\":\"TBW102\",\"readQueueNums\":\"$2\",
