@@ -2,16 +2,14 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # variables come from settings in deploy/stack
 
-readonly rocketmq_version=5.3.3
 PATH=$PATH:/usr/sbin # Debian's place for mariadbd, not in every user's path
 
 install_parts() {
-  rocketmq_jars=$cache/rocketmq-$rocketmq_version/lib
   local missing=()
   has redis-server || missing+=(redis-server)
   { has mariadbd && has mariadb-install-db && has mariadb; } || missing+=(mariadb-server)
   has java || missing+=("$(jdk_package)")
-  if [[ ! -d $rocketmq_jars ]]; then
+  if [[ ! -d $rocketmq_home/lib ]]; then
     has mvn || missing+=(maven)
   fi
   if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
@@ -49,15 +47,17 @@ policy_restore() {
   if [[ -e /usr/sbin/policy-rc.d.before-floodgate ]]; then mv /usr/sbin/policy-rc.d.before-floodgate /usr/sbin/policy-rc.d; fi
 }
 
+# rocketmq_version is the pom's.
+rocketmq_version() { sed -n 's:.*<rocketmq.version>\(.*\)</rocketmq.version>.*:\1:p' "$here/rocketmq/pom.xml"; }
+
 # rocketmq_fetch collects the jars beside their final place and renames the folder: it is whole or absent.
 rocketmq_fetch() {
-  rocketmq_jars=$cache/rocketmq-$rocketmq_version/lib
-  if [[ -d $rocketmq_jars ]]; then return 0; fi
-  say "fetching RocketMQ $rocketmq_version by Maven into $cache"
-  local new="$rocketmq_jars.$$"
-  mkdir -p "$cache"
-  mvn -q -B -f "$here/rocketmq/pom.xml" "-Drocketmq.version=$rocketmq_version" "-DoutputDirectory=$new" \
-    org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies >"$cache/maven.log" 2>&1 ||
-    { rm -rf "$new"; tail -n 10 "$cache/maven.log" >&2; die "Maven could not fetch RocketMQ $rocketmq_version: see $cache/maven.log"; }
-  mv -T "$new" "$rocketmq_jars" 2>/dev/null || rm -rf "$new" # another stack was first
+  if [[ -d $rocketmq_home/lib ]]; then return 0; fi
+  say "fetching RocketMQ by Maven into $rocketmq_home"
+  local new="$rocketmq_home/lib.$$" log="$rocketmq_home/maven.log"
+  mkdir -p "$rocketmq_home"
+  mvn -q -B -f "$here/rocketmq/pom.xml" "-DoutputDirectory=$new" \
+    org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies >"$log" 2>&1 ||
+    { rm -rf "$new"; tail -n 10 "$log" >&2; die "Maven could not fetch RocketMQ: see $log"; }
+  mv -T "$new" "$rocketmq_home/lib" 2>/dev/null || rm -rf "$new" # another stack was first
 }

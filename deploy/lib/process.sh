@@ -37,12 +37,12 @@ runs() {
 
 gone() { ! runs "$1"; }
 
-# stop asks, waits, and after 30 s insists.
+# stop asks, waits, and after 60 s insists.
 stop() {
   runs "$1" || return 0
   kill -TERM "$(pid_of "$1")" 2>/dev/null || true
-  if ! wait_until 30 gone "$1"; then
-    say "$1 did not stop in 30 s: killed"
+  if ! wait_until 60 gone "$1"; then
+    say "$1 did not stop in 60 s: killed"
     kill_hard "$1"
   fi
   rm -f "$dir/pid/$1"

@@ -5,8 +5,6 @@
 # Codes of the remoting protocol.
 readonly code_create_topic=17 code_update_broker=25 code_route=105 code_cluster=106
 
-readonly broker_archive=rocketmq-$rocketmq_version/broker.jsa
-
 # What RocketMQ reaches into by reflection, closed since JDK 17.
 readonly java_opens=(
   --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED
@@ -25,7 +23,7 @@ java_part() {
     "${java_opens[@]}" "-Duser.home=$home" "-Djava.io.tmpdir=$home/tmp" \
     "-Drmq.logback.configurationFile=$here/rocketmq/logback.xml" \
     -Dtls.server.mode=disabled -Drocketmq.broker.diskSpaceWarningLevelRatio=0.98 -Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97 \
-    -cp "$rocketmq_jars/*" "$@"
+    -cp "$rocketmq_home/lib/*" "$@"
 }
 
 namesrv_launch() {
@@ -43,22 +41,25 @@ broker_launch() {
   mkdir -p "$dir/broker"
   broker_conf >"$dir/broker/broker.conf"
   local archive=-XX:+RecordDynamicDumpInfo
-  if [[ -s $cache/$broker_archive ]]; then archive=-XX:SharedArchiveFile=$cache/$broker_archive; fi
+  if [[ -s $rocketmq_home/broker.jsa ]]; then archive=-XX:SharedArchiveFile=$rocketmq_home/broker.jsa; fi
   java_part broker 512m "$archive" org.apache.rocketmq.broker.BrokerStartup -c "$dir/broker/broker.conf"
 }
+
+broker_flush_type() { if [[ $flush == always ]]; then echo SYNC_FLUSH; else echo ASYNC_FLUSH; fi; }
+
+# broker_flushes_so says whether the running broker was started with the flush mode that is wanted now.
+broker_flushes_so() { grep -q "^flushDiskType=$(broker_flush_type)\$" "$dir/broker/broker.conf"; }
 
 # broker_remember_classes keeps the classes of a running broker, parsed, for every later start: 1.3 s instead of 2.2 s.
 # A JVM that cannot use the file starts without it, so a failure here costs time and nothing else.
 broker_remember_classes() {
-  local new="$cache/$broker_archive.$$"
-  if [[ -s $cache/$broker_archive ]] || ! has jcmd; then return 0; fi
+  local new="$rocketmq_home/broker.jsa.$$"
+  if [[ -s $rocketmq_home/broker.jsa ]] || ! has jcmd; then return 0; fi
   timeout 60 jcmd "$(pid_of broker)" VM.cds dynamic_dump "$new" >/dev/null 2>&1 || true
-  if [[ -s $new ]]; then mv "$new" "$cache/$broker_archive"; fi
+  if [[ -s $new ]]; then mv "$new" "$rocketmq_home/broker.jsa"; fi
 }
 
 broker_conf() {
-  local mode=SYNC_FLUSH
-  if [[ $flush == second ]]; then mode=ASYNC_FLUSH; fi
   cat <<TEXT
 brokerClusterName=floodgate
 brokerName=floodgate
@@ -73,12 +74,13 @@ namesrvAddr=127.0.0.1:$namesrv_port
 registerNameServerPeriod=10000
 storePathRootDir=$dir/broker/store
 storePathCommitLog=$dir/broker/store/commitlog
-flushDiskType=$mode
+flushDiskType=$(broker_flush_type)
 flushIntervalCommitLog=1000
 mappedFileSizeCommitLog=268435456
 autoCreateTopicEnable=false
 traceTopicEnable=false
 timerWheelEnable=true
+reviveQueueNum=1
 maxTransferCountOnMessageInMemory=1024
 maxTransferBytesOnMessageInMemory=1048576
 maxTransferCountOnMessageInDisk=1024
@@ -114,5 +116,5 @@ mqadmin() {
   rocketmq_fetch
   ROCKETMQ_HOME=$dir NAMESRV_ADDR=127.0.0.1:$namesrv_port exec java "${java_opens[@]}" "-Duser.home=$dir" \
     "-Drmq.logback.configurationFile=$here/rocketmq/logback.xml" \
-    -cp "$rocketmq_jars/*" org.apache.rocketmq.tools.command.MQAdminStartup "$@"
+    -cp "$rocketmq_home/lib/*" org.apache.rocketmq.tools.command.MQAdminStartup "$@"
 }

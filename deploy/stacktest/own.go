@@ -51,7 +51,7 @@ func Own(t testing.TB) *Stack {
 // Kill ends a part as kill -9 does and returns when it is gone.
 func (s *Stack) Kill(part string) { s.t.Helper(); s.run("kill", part) }
 
-// Stop ends a part cleanly and returns when it is gone; the broker takes 10 s.
+// Stop ends a part cleanly and returns when it is gone; the broker takes 15 s.
 func (s *Stack) Stop(part string) { s.t.Helper(); s.run("stop", part) }
 
 // Start starts a part and returns when it answers: the broker takes 2 s, the others less.
