@@ -162,7 +162,7 @@ func (w *worker) positions(d *driver) {
 		for _, b := range w.all() {
 			at[b.Position.Queue] = b.Position.Next
 		}
-		return !slices.ContainsFunc(ends, func(e mq.Position) bool { return at[e.Queue] != e.Next })
+		return !slices.ContainsFunc(ends, func(e mq.Position) bool { return at[e.Queue] < e.Next })
 	})
 }
 
