@@ -8,7 +8,7 @@ install_parts() {
   local missing=()
   has redis-server || missing+=(redis-server)
   { has mariadbd && has mariadb-install-db && has mariadb; } || missing+=(mariadb-server)
-  has java || missing+=("$(jdk_package)")
+  has java || missing+=(jdk)
   if [[ ! -d $rocketmq_home/lib ]]; then
     has mvn || missing+=(maven)
   fi
@@ -18,21 +18,23 @@ install_parts() {
 
 has() { command -v "$1" >/dev/null; }
 
-# jdk_package prints the JDK this system has: RocketMQ wants 17, newer ones run it too.
+# jdk_package prints the package behind our word jdk: RocketMQ wants Java 17, newer ones run it too.
 jdk_package() {
   if apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then echo openjdk-17-jdk-headless; else echo default-jdk-headless; fi
 }
 
 install_packages() {
+  local log="${TMPDIR:-/tmp}/floodgate-apt.log"
   has apt-get || die "missing: $*. Install them by your package manager (or use deploy/compose.yaml)"
-  ((EUID == 0)) || die "missing: run 'apt-get install $*' as root, then again"
+  ((EUID == 0)) || die "missing: run 'apt-get install ${*/#jdk/$(jdk_package)}' as root, then again"
   say "installing $*"
+  apt-get update -q >"$log" 2>&1 || die "apt-get update failed: see $log"
+  set -- "${@/#jdk/$(jdk_package)}"
   (
     trap policy_restore EXIT
     policy_forbid
-    export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } >"${TMPDIR:-/tmp}/floodgate-apt.log" 2>&1
-  ) || die "apt-get install $* failed: see ${TMPDIR:-/tmp}/floodgate-apt.log"
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >>"$log" 2>&1
+  ) || die "apt-get install $* failed: see $log"
 }
 
 # While packages are installed no service may start: this stack brings its own processes.

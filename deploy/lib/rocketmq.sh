@@ -19,7 +19,7 @@ java_part() {
   rm -rf "$home/tmp" # native libraries that a killed JVM left
   mkdir -p "$home/tmp"
   ROCKETMQ_HOME=$home NAMESRV_ADDR=127.0.0.1:$namesrv_port spawn "$part" java "-Xms$heap" "-Xmx$heap" \
-    -XX:-UsePerfData -Xlog:disable -Xlog:all=error:stderr \
+    -XX:-UsePerfData "-XX:ErrorFile=$dir/log/$part-crash.log" -Xlog:disable -Xlog:all=error:stderr \
     "${java_opens[@]}" "-Duser.home=$home" "-Djava.io.tmpdir=$home/tmp" \
     "-Drmq.logback.configurationFile=$here/rocketmq/logback.xml" \
     -Dtls.server.mode=disabled -Drocketmq.broker.diskSpaceWarningLevelRatio=0.98 -Drocketmq.broker.diskSpaceCleanForciblyRatio=0.97 \
@@ -51,7 +51,7 @@ broker_flush_type() { if [[ $flush == always ]]; then echo SYNC_FLUSH; else echo
 broker_flushes_so() { grep -q "^flushDiskType=$(broker_flush_type)\$" "$dir/broker/broker.conf"; }
 
 # broker_remember_classes keeps the classes of a running broker, parsed, for every later start: 1.3 s instead of 2.2 s.
-# A JVM that cannot use the file starts without it, so a failure here costs time and nothing else.
+# Another JVM's file is not used, and a failure to write one costs time and nothing else.
 broker_remember_classes() {
   local new="$rocketmq_home/broker.jsa.$$"
   if [[ -s $rocketmq_home/broker.jsa ]] || ! has jcmd; then return 0; fi
