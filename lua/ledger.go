@@ -28,7 +28,7 @@ const (
 	Stale      Code = -6 // restock, rebuild: another epoch
 	Reused     Code = -7 // reserve: the token stands for another item or quantity
 	Settled    Code = 3  // claim: committed or released already; the row decides
-	Unknown    Code = 4  // commit, release, claim of nothing: no such token here
+	Unknown    Code = 4  // commit, release: no such token here, or (commit) released
 )
 
 // Limits of one call.
@@ -90,7 +90,7 @@ type ClaimRequest struct {
 	Commodity sale.ID
 	Quantity  int
 	Price     sale.Cents
-	At        sale.Millis
+	At        sale.Millis // when it was reserved; an adopted token's hold starts anew at the claim, so scripts don't read it
 }
 
 // ClaimAnswer tells how to go on: Reserved (occupied) and Again (adopted) are to be sold and carry the reservation,
@@ -110,7 +110,7 @@ type Settlement struct {
 
 // State is what `inspect` sees of a cell: for recovery, catalog, audit and doctor.
 type State struct {
-	Opened     bool
+	Opened     bool // meta and stock are there; the rest is filled as far as it is
 	Proven     bool // identity in meta equals this server's
 	Recovering bool
 	Status     sale.Status
@@ -141,7 +141,7 @@ type API interface {
 	Resume(ctx context.Context, c Cell) error
 	// Reserve takes a batch for one item. An error means unanswered: ask again with the same tokens, never give back.
 	Reserve(ctx context.Context, c Cell, commodity sale.ID, price sale.Cents, batch []ReserveRequest) (ReserveReply, error)
-	// Enqueued moves the next look at a batch, all of whose tokens the queue has acknowledged, to QueuedLook after its reserve.
+	// Enqueued moves the next look at a batch, all of whose tokens the queue has acknowledged, to QueuedLook from now.
 	Enqueued(ctx context.Context, c Cell, pending ...string) error
 	// Claim returns the epoch all answers were given under.
 	Claim(ctx context.Context, c Cell, batch []ClaimRequest) ([]ClaimAnswer, int64, error)
@@ -175,7 +175,7 @@ type API interface {
 	RebuildPage(ctx context.Context, c Cell, epoch int64, keep []sale.Reservation, drop []sale.Token) (Code, error)
 	// RebuildEnd writes stock, meta (status, window, catalog, epoch), this server's identity and recovering=1: claims work, reserve does not. Stale where `building` differs.
 	RebuildEnd(ctx context.Context, a sale.Activity, epoch int64, remaining map[sale.ID]int64) (Code, error)
-	// RebuildLive ends the recovery: refuses with Stale unless meta's epoch is this one and the identity is still this server's; clears recovering, publishes every item's stock.
+	// RebuildLive ends the recovery: refuses with Stale unless meta's epoch is this one, with Unproven unless the identity is still this server's; clears recovering, publishes every item's stock.
 	RebuildLive(ctx context.Context, c Cell, epoch int64) (Code, error)
 
 	// Channels: SubscribeStock and SubscribeOutcomes of go-redis by the names in keys.go (StockChannel, OutcomeChannel).
