@@ -64,9 +64,9 @@ func (s *Store) OrderByNo(ctx context.Context, no sale.ID) (sale.Order, error) {
 	return orders[0], nil
 }
 
-// OrdersOfUser lists a user's orders by number descending. The limit is cut to 1..100.
+// OrdersOfUser lists a user's orders by number descending. The limit is cut to 1..101: a page and one that tells whether there is more.
 func (s *Store) OrdersOfUser(ctx context.Context, p OrderPage) ([]sale.Order, error) {
-	q := s.db.WithContext(ctx).Where("user_id = ?", p.User).Order("order_no DESC").Limit(min(max(p.Limit, 1), 100))
+	q := s.db.WithContext(ctx).Where("user_id = ?", p.User).Order("order_no DESC").Limit(min(max(p.Limit, 1), 101))
 	if p.Before > 0 {
 		q = q.Where("order_no < ?", p.Before)
 	}
