@@ -61,19 +61,19 @@ func (r *record) count() (n int) {
 
 // worker is a running consumer and what it has accepted.
 type worker struct {
-	t    *testing.T
+	t    testing.TB
 	stop context.CancelFunc
 	done chan error
 	record
 }
 
 // start runs a consumer that accepts everything.
-func start(t *testing.T, c mq.Consumer) *worker {
+func start(t testing.TB, c mq.Consumer) *worker {
 	return startWith(t, c, func(mq.Batch) error { return nil })
 }
 
 // startWith runs a consumer whose handler is f; what f accepts is recorded. It is stopped and waited for when the test ends.
-func startWith(t *testing.T, c mq.Consumer, f func(mq.Batch) error) *worker {
+func startWith(t testing.TB, c mq.Consumer, f func(mq.Batch) error) *worker {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &worker{t: t, stop: stop, done: make(chan error, 1)}
 	go func() {
@@ -96,7 +96,7 @@ func (w *worker) seen() []mq.Batch { return w.all() }
 
 func (w *worker) wait() { w.t.Helper(); within(w.t, "Run returns", w.done) }
 
-func within(t *testing.T, what string, done <-chan error) {
+func within(t testing.TB, what string, done <-chan error) {
 	t.Helper()
 	select {
 	case err := <-done:
@@ -111,7 +111,7 @@ func within(t *testing.T, what string, done <-chan error) {
 // until polls a condition.
 func (w *worker) until(what string, ok func() bool) { w.t.Helper(); eventually(w.t, what, ok) }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -17,6 +17,10 @@ import (
 // callTime bounds one small request to a name server or a broker.
 const callTime = time.Second
 
+// forget is how long a broker that the name servers no longer name stays in a route beside brokers that they do name: longer than any
+// restart, so that its queues are tried again at once, and are not taken for drained while it is away.
+const forget = 10 * time.Minute
+
 // errNoRoute says that no name server has ever told where the topic's queues are.
 var errNoRoute = errors.New("no name server knows the topic, or its brokers are away")
 
@@ -44,13 +48,13 @@ type cluster struct {
 	servers []*remoting.Link
 
 	mu     sync.Mutex                // guards what follows
-	routes map[string][]queue        // by topic; this package has four
+	routes map[string]route          // by topic; this package has four
 	links  map[string]*remoting.Link // by broker's address, those of the routes only
 	closed bool
 }
 
 func newCluster(cfg Config) *cluster {
-	c := &cluster{routes: map[string][]queue{}, links: map[string]*remoting.Link{}}
+	c := &cluster{routes: map[string]route{}, links: map[string]*remoting.Link{}}
 	for _, addr := range cfg.NameServers {
 		c.servers = append(c.servers, remoting.NewLink(addr))
 	}
@@ -77,18 +81,43 @@ func values[K comparable, V any](m map[K]V) []V {
 
 // look asks the name servers for the topic's queues, in order of broker and number, and falls back on what they said before.
 func (c *cluster) look(ctx context.Context, topic string) ([]queue, error) {
-	queues, err := c.ask(ctx, topic)
+	fresh, err := c.ask(ctx, topic)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && len(queues) > 0 {
-		c.routes[topic] = queues
+	if err == nil && len(fresh) > 0 {
+		c.routes[topic] = c.routes[topic].learn(fresh, time.Now())
 		c.prune()
 	}
-	if known := c.routes[topic]; known != nil {
+	if known := c.routes[topic].queues; known != nil {
 		return known, nil
 	}
 	return nil, cmp.Or(err, errNoRoute)
 }
+
+// route is where a topic's queues are, and when each broker was last named. It is never changed.
+type route struct {
+	queues []queue
+	seen   map[string]time.Time // by broker
+}
+
+// learn is the route after an answer.
+func (r route) learn(fresh []queue, now time.Time) route {
+	next := route{queues: slices.Clone(fresh), seen: map[string]time.Time{}}
+	for _, q := range fresh {
+		next.seen[q.broker] = now
+	}
+	for _, q := range r.queues {
+		if r.seen[q.broker].Before(now.Add(-forget)) || next.seen[q.broker].Equal(now) {
+			continue
+		}
+		next.seen[q.broker] = r.seen[q.broker]
+		next.queues = append(next.queues, q)
+	}
+	slices.SortFunc(next.queues, byName)
+	return next
+}
+
+func byName(a, b queue) int { return cmp.Or(cmp.Compare(a.broker, b.broker), a.id-b.id) }
 
 // ask tries one name server after the other.
 func (c *cluster) ask(ctx context.Context, topic string) ([]queue, error) {
@@ -153,15 +182,14 @@ func readRoute(topic string, body []byte) ([]queue, error) {
 			}
 		}
 	}
-	slices.SortFunc(queues, func(a, b queue) int { return cmp.Or(cmp.Compare(a.broker, b.broker), a.id-b.id) })
 	return queues, nil
 }
 
 // prune closes the links to brokers that no route names any more. The caller holds mu.
 func (c *cluster) prune() {
 	used := map[string]bool{}
-	for _, queues := range c.routes {
-		for _, q := range queues {
+	for _, r := range c.routes {
+		for _, q := range r.queues {
 			used[q.addr] = true
 		}
 	}

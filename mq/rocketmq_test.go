@@ -17,7 +17,7 @@ func TestRocketMQ(t *testing.T) {
 }
 
 // rocket is the driver on a real broker.
-func rocket(t *testing.T, cfg mq.Config) *driver {
+func rocket(t testing.TB, cfg mq.Config) *driver {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	p, err := mq.NewRocketProducer(cfg, logger)

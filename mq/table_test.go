@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		table := mq.NewTable(db)
 		return &driver{
 			producer: table, worker: func() mq.Consumer { return table }, backlog: table, letters: table, queues: 1,
-			raw: func(t *testing.T, body string) { exec(t, db, "INSERT INTO order_queue (body) VALUES (?)", body) },
+			raw: func(t *testing.T, body string) { execute(t, db, "INSERT INTO order_queue (body) VALUES (?)", body) },
 		}
 	})
 }
@@ -53,7 +53,7 @@ func dsn(file string) string {
 }
 
 // openFile makes a file with the queue's tables.
-func openFile(t *testing.T, file string) *sql.DB {
+func openFile(t testing.TB, file string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", dsn(file))
 	if err != nil {
@@ -65,11 +65,11 @@ func openFile(t *testing.T, file string) *sql.DB {
 		t.Fatal(err)
 	}
 	up, _, _ := strings.Cut(string(migration), "-- +goose Down")
-	exec(t, db, up)
+	execute(t, db, up)
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, query string, args ...any) {
+func execute(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	if _, err := db.Exec(query, args...); err != nil {
 		t.Fatal(err)
