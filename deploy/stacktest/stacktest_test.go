@@ -50,12 +50,12 @@ func TestTopicIsMadeAndDeleted(t *testing.T) {
 		name = Topic(t)
 		t.Logf("%s took %v", name, time.Since(began))
 		for _, topic := range []string{name, name + "_dead"} {
-			if err := remote(NameServer(t), codeRoute, map[string]string{"topic": topic}); err != nil {
+			if err := routed(NameServer(t), topic); err != nil {
 				t.Errorf("%s: %v", topic, err)
 			}
 		}
 	})
-	if err := remote(NameServer(t), codeRoute, map[string]string{"topic": name}); err == nil {
+	if err := routed(NameServer(t), name); err == nil {
 		t.Errorf("%s has a route after its test", name)
 	}
 }
@@ -85,7 +85,7 @@ func TestOwnStackSurvivesKills(t *testing.T) {
 		if got, err := c.Get(t.Context(), "a").Result(); got != "1" {
 			t.Errorf("after kill -9 a is %q (%v)", got, err)
 		}
-		if err := remote(s.Var("FLOODGATE_MQ_NAMESERVERS"), codeRoute, map[string]string{"topic": "floodgate_orders"}); err != nil {
+		if err := routed(s.Var("FLOODGATE_MQ_NAMESERVERS"), "floodgate_orders"); err != nil {
 			t.Errorf("no route to the orders: %v", err)
 		}
 	})

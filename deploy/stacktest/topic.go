@@ -1,31 +1,29 @@
 package stacktest
 
 import (
-	"encoding/binary"
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
-	"net"
 	"testing"
 	"time"
+
+	"floodgate/mq/remoting"
 )
 
-// Codes of RocketMQ's remoting protocol.
+// Codes of the requests that only an operator makes.
 const (
-	codeCreateTopic       = 17
-	codeRoute             = 105
-	codeDeleteInBroker    = 215
-	codeDeleteInNameSrv   = 216
-	maxReply              = 1 << 20 // bytes; a route of two queues has some hundreds
-	queues                = "4"
-	answerWithin          = 5 * time.Second
-	routeAskedAgainEvery  = 20 * time.Millisecond
-	topicReadAndWrite     = "6"
-	topicCopiedByDefaults = "TBW102" // RocketMQ's own template topic; the request must name one
+	codeCreateTopic     = 17
+	codeDeleteInBroker  = 215
+	codeDeleteInNameSrv = 216
+)
+
+const (
+	queues               = "4"
+	answerWithin         = 5 * time.Second
+	routeAskedAgainEvery = 20 * time.Millisecond
 )
 
 // Topic makes a topic with four queues, and NAME_dead beside it for dead letters, and returns NAME once the name
-// server knows the way to both (some 20 ms). Both are deleted when the test ends: stop consumers before that.
+// server knows the way to both (some 40 ms). Both are deleted when the test ends: stop consumers before that.
 func Topic(t testing.TB) string {
 	t.Helper()
 	broker, nameServer := variable(t, "FLOODGATE_TEST_BROKER"), NameServer(t)
@@ -44,9 +42,11 @@ func Topic(t testing.TB) string {
 }
 
 func createTopic(broker, nameServer, topic string) error {
-	err := remote(broker, codeCreateTopic, map[string]string{
-		"topic": topic, "defaultTopic": topicCopiedByDefaults, "readQueueNums": queues, "writeQueueNums": queues,
-		"perm": topicReadAndWrite, "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+	err := ask(broker, codeCreateTopic, map[string]string{
+		"topic": topic, "readQueueNums": queues, "writeQueueNums": queues, "order": "false",
+		"defaultTopic": "TBW102", // RocketMQ's own template: the request must name one
+		"perm":         "6",      // read and write
+		"topicSysFlag": "0", "topicFilterType": "SINGLE_TAG",
 	})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func createTopic(broker, nameServer, topic string) error {
 	again := time.NewTicker(routeAskedAgainEvery)
 	defer again.Stop()
 	for {
-		err := remote(nameServer, codeRoute, map[string]string{"topic": topic})
+		err := routed(nameServer, topic)
 		if err == nil {
 			return nil
 		}
@@ -68,59 +68,30 @@ func createTopic(broker, nameServer, topic string) error {
 	}
 }
 
+// routed fails unless the name server knows the way to a topic.
+func routed(nameServer, topic string) error {
+	return ask(nameServer, remoting.RouteOfTopic, map[string]string{"topic": topic})
+}
+
 func deleteTopic(broker, nameServer, topic string) error {
-	if err := remote(broker, codeDeleteInBroker, map[string]string{"topic": topic}); err != nil {
+	if err := ask(broker, codeDeleteInBroker, map[string]string{"topic": topic}); err != nil {
 		return err
 	}
-	return remote(nameServer, codeDeleteInNameSrv, map[string]string{"topic": topic})
+	return ask(nameServer, codeDeleteInNameSrv, map[string]string{"topic": topic})
 }
 
-// remote sends one request and fails unless it is answered with code 0. A frame is: length of the rest, length of the
-// header (its top byte 0 means JSON), header, body. The client library's admin takes seconds to start and stop.
-func remote(addr string, code int, fields map[string]string) error {
-	conn, err := net.DialTimeout("tcp", addr, answerWithin)
+// ask sends one request and fails unless it succeeds. The client library's admin takes seconds to start and stop.
+func ask(addr string, code int, fields map[string]string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	link := remoting.NewLink(addr)
+	defer link.Close()
+	reply, err := link.Call(ctx, remoting.Request{Code: code, Fields: fields})
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
-		return err
-	}
-	header, err := json.Marshal(map[string]any{
-		"code": code, "flag": 0, "language": "GO", "opaque": 1, "version": 0, "extFields": fields,
-	})
-	if err != nil {
-		return err
-	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
-	if _, err := conn.Write(append(frame, header...)); err != nil {
-		return err
-	}
-	return replied(conn)
-}
-
-func replied(r io.Reader) error {
-	var length struct{ Frame, Header uint32 }
-	if err := binary.Read(r, binary.BigEndian, &length); err != nil {
-		return err
-	}
-	if length.Header > maxReply {
-		return fmt.Errorf("a reply's header of %d bytes", length.Header)
-	}
-	header := make([]byte, length.Header)
-	if _, err := io.ReadFull(r, header); err != nil {
-		return err
-	}
-	var reply struct {
-		Code   int
-		Remark string
-	}
-	if err := json.Unmarshal(header, &reply); err != nil {
-		return err
-	}
-	if reply.Code != 0 {
-		return fmt.Errorf("refused with code %d: %s", reply.Code, reply.Remark)
+	if reply.Code != remoting.Success {
+		return fmt.Errorf("%s refused with code %d: %s", addr, reply.Code, reply.Remark)
 	}
 	return nil
 }
