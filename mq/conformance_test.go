@@ -278,7 +278,10 @@ func twoWorkers(t *testing.T, d *driver) {
 		send(t, d, batch...)
 		sent = append(sent, batch...)
 	}
-	a.until("both have it all", func() bool { return a.count()+b.count() >= len(sent) && covers(sent, a, b) })
+	a.until("both have it all", func() bool { return covers(sent, a, b) })
+	if d.queues > 1 {
+		a.until("each message goes to one of them, and each has some", func() bool { return shared(t, d, a, b) })
+	}
 	a.stop()
 	a.wait()
 	more := messages(1000, 50)
@@ -287,4 +290,17 @@ func twoWorkers(t *testing.T, d *driver) {
 	}
 	b.until("the other has taken over", func() bool { return covers(more, b) })
 	parked(t, d)
+}
+
+// shared sends some messages and says whether the workers parted them among each other.
+func shared(t *testing.T, d *driver, a, b *worker) bool {
+	t.Helper()
+	hadA, hadB := a.count(), b.count()
+	some := messages(5000+hadA+hadB, 2*d.queues)
+	for _, m := range some {
+		send(t, d, m)
+	}
+	a.until("they arrive", func() bool { return covers(some, a, b) })
+	gotA, gotB := a.count()-hadA, b.count()-hadB
+	return gotA > 0 && gotB > 0 && gotA+gotB == len(some)
 }
