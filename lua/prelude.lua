@@ -98,6 +98,7 @@ end
 
 -- Whether a buyer may have so many units more; if not, also the tokens that hold the slots.
 local function free_for(slots, limit, quantity)
+  if #slots == 0 then return quantity <= limit, '' end
   local held, live, seen = 0, {}, {}
   for i = 1, #slots do
     local token = slots[i]
@@ -115,6 +116,10 @@ end
 
 -- Takes the lowest free slots for a token and returns them as a record has them, 0-based.
 local function take_slots(slots, quantity, token)
+  if #slots == 0 and quantity == 1 then -- nearly all: spares a table for each
+    slots[1] = token
+    return '0'
+  end
   local taken, i = {}, 0
   while #taken < quantity do
     i = i + 1
