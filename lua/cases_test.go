@@ -110,7 +110,9 @@ func (w *world) identity(t testing.TB) (run, repl string) {
 func (w *world) stored(t testing.TB) stored {
 	t.Helper()
 	k := keysOf(w.cell)
-	read := func(i int) map[string]string { return must[map[string]string](t)(w.rdb.HGetAll(context.Background(), k[i]).Result()) }
+	read := func(i int) map[string]string {
+		return must[map[string]string](t)(w.rdb.HGetAll(context.Background(), k[i]).Result())
+	}
 	s := stored{read(0), read(keyStock), read(keyBuyers), read(keyRes), map[string]string{}}
 	for _, z := range must[[]redis.Z](t)(w.rdb.ZRangeWithScores(w.ctx, k[keyPending], 0, -1).Result()) {
 		s.Pending[z.Member.(string)] = strconv.FormatFloat(z.Score, 'f', 0, 64)
