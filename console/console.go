@@ -1,0 +1,95 @@
+// Package console is the operators' side of the shop: an HTTP API that creates, opens, pauses and ends activities, adds stock,
+// audits the promises over Redis, queue and database, and shows what happened. It writes what is wanted into the database; the
+// workers make Redis follow within half a second. What must hold at once, also with every worker dead (pause, resume, preheat),
+// it does in Redis too. Health and metrics, which every role serves on a listener of its own, are made here as well.
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"floodgate/lua"
+	"floodgate/mq"
+	"floodgate/sale"
+	"floodgate/sql"
+)
+
+// Config of the console, key prefix `console.`.
+type Config struct {
+	Listen    string        `config:"listen" default:"127.0.0.1:9090" help:"address of metrics and health, which every role has, and of the operators' API; loopback unless something in front guards it"`
+	ApplyWait time.Duration `config:"apply_wait" default:"3s" help:"how long a change waits for Redis to show it before the answer says that it is not applied yet"`
+}
+
+// Signer makes buyers' tokens; given only where the shop is a demo.
+type Signer interface {
+	Sign(user sale.ID, ttl time.Duration) (string, error)
+}
+
+// Deps is what a console works with.
+type Deps struct {
+	Listener net.Listener
+	Store    *sql.Store
+	Ledger   *lua.Ledger
+	Backlog  mq.Backlog
+	Letters  mq.DeadLetters
+	Topic    string // of the order queue, whose placed positions the database has
+	Token    string // the operator token, at least 32 characters
+	Signer   Signer // nil unless demo
+	Log      *slog.Logger
+	Gatherer prometheus.Gatherer
+	Ready    func() error // nil: ready while the database answers
+	Version  string
+}
+
+// Console serves the operators' API. Safe for concurrent use.
+type Console struct {
+	cfg     Config
+	deps    Deps
+	handler http.Handler
+	now     func() time.Time
+}
+
+// minToken keeps an operator token from being guessed.
+const minToken = 32
+
+// New checks configuration and parts; it starts nothing.
+func New(cfg Config, deps Deps) (*Console, error) {
+	switch {
+	case len(deps.Token) < minToken:
+		return nil, errors.New("operator token: want at least 32 characters")
+	case cfg.ApplyWait < 0 || cfg.ApplyWait > time.Minute:
+		return nil, errors.New(`console.apply_wait: want "0s" to "1m"`)
+	case deps.Listener == nil || deps.Store == nil || deps.Ledger == nil || deps.Backlog == nil || deps.Letters == nil || deps.Log == nil || deps.Gatherer == nil:
+		return nil, errors.New("console: a part is missing")
+	}
+	c := &Console{cfg: cfg, deps: deps, now: time.Now}
+	c.handler = c.routes()
+	return c, nil
+}
+
+// Run serves until ctx ends, then answers what is in hand and returns, within 10 s.
+func (c *Console) Run(ctx context.Context) error {
+	return ServeOps(ctx, c.deps.Listener, c.handler)
+}
+
+// Ready is nil while the console's parts answer.
+func (c *Console) Ready() error {
+	if c.deps.Ready != nil {
+		return c.deps.Ready()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyWait)
+	defer cancel()
+	return c.deps.Store.Ping(ctx)
+}
+
+func (c *Console) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", Ops(c.deps.Gatherer, c.Ready))
+	return mux
+}
