@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"gorm.io/gorm"
@@ -10,12 +11,18 @@ import (
 	"floodgate/sale"
 )
 
+// operationForm is what an operation id may be: it also names a field in Redis.
+var operationForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 // AddLot counts added units in the item's total, once an operation id. The lot that is returned carries the epoch it was
 // counted under; a caller that names an epoch (not 0) gets [ErrFenced] where another one stands. The same operation id
 // with another item or other units is [ErrConflict].
 func (s *Store) AddLot(ctx context.Context, l Lot) (Lot, error) {
 	if l.Operation == "" || l.Units < 1 || l.Units > sale.MaxTotal {
 		return Lot{}, &sale.FieldError{Field: "units", Problem: fmt.Sprintf("want 1 to %d units and an operation id", sale.MaxTotal)}
+	}
+	if !operationForm.MatchString(l.Operation) {
+		return Lot{}, &sale.FieldError{Field: "operation", Problem: "want 1 to 64 letters, digits, - or _"}
 	}
 	var out Lot
 	err := s.inTx(ctx, func(tx *gorm.DB) error {

@@ -21,15 +21,16 @@ func (w *Worker) keep(ctx context.Context) error {
 		tctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		unproven, err := w.look(tctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.unready(err.Error())
-				w.metrics.keepFailed.Inc()
-			}
+		if ctx.Err() != nil {
 			return
 		}
-		if len(unproven) == 0 {
+		if err != nil {
+			w.unready(err.Error())
+			w.metrics.keepFailed.Inc()
+		} else if len(unproven) == 0 {
 			w.healthy.Store(nil)
+		}
+		if len(unproven) == 0 {
 			return
 		}
 		w.unready(fmt.Sprintf("the stock of %d activities is being proven", len(unproven)))
@@ -39,7 +40,8 @@ func (w *Worker) keep(ctx context.Context) error {
 	})
 }
 
-// look reads every current activity from both sides, makes Redis follow, and returns those whose stock must be proven.
+// look reads every current activity from both sides, makes Redis follow, and returns those whose stock must be proven. One activity's
+// fault does not keep it from the others; the first is returned.
 func (w *Worker) look(ctx context.Context) ([]sql.Activity, error) {
 	activities, err := w.store.Current(ctx, w.now(), maxCurrent)
 	if err != nil {
@@ -48,15 +50,15 @@ func (w *Worker) look(ctx context.Context) ([]sql.Activity, error) {
 	w.current.Store(&activities)
 	var unproven []sql.Activity
 	for _, a := range activities {
-		due, err := w.follow(ctx, a)
-		if err != nil {
-			return nil, fmt.Errorf("activity %s: %w", a.ID, err)
+		due, fault := w.follow(ctx, a)
+		if fault != nil && err == nil {
+			err = fmt.Errorf("activity %s: %w", a.ID, fault)
 		}
 		if due {
 			unproven = append(unproven, a)
 		}
 	}
-	return unproven, nil
+	return unproven, err
 }
 
 // follow makes Redis say what the database says of one activity, and tells whether its stock must be proven first.
