@@ -26,6 +26,7 @@ func (t *turn) reserved(token int8) state {
 	s := t.s
 	s.take(token)
 	s.edges[token] = reserved
+	t.bear(&s, token)
 	if t.grown(SkipDrain) { // ids come from Redis' clock, so no id is given twice, whatever is lost
 		s.redis.newest = s.newestHeard(false) + 1
 		s.ids[token] = s.redis.newest
@@ -74,15 +75,28 @@ func (t *turn) askAgain(token int8) {
 	switch {
 	case s.live && (res == occupied || res == committed):
 		s.edges[token] = told
+		t.bear(&s, token)
 		t.do(step{"reserve again, told accepted", -1, token, ""}, s)
 	case s.live && res == unknown && s.redis.rem > 0 && t.slotFree(token):
 		s.take(token)
 		s.edges[token] = told
+		t.bear(&s, token)
 		t.do(step{"reserve again takes a unit, told accepted", -1, token, ""}, s)
 	default:
 		s.edges[token] = refused
 		t.do(step{"reserve again, told busy or sold out", -1, token, ""}, s)
 	}
+}
+
+// bear dates the token's message; an edge that asked again under a newer epoch enqueues again.
+func (t *turn) bear(s *state, token int8) {
+	if !t.grown(Offsets | StoppedEdge) {
+		return
+	}
+	if s.edges[token] == told && s.born[token] != s.redis.epoch {
+		s.queue |= bit(token)
+	}
+	s.born[token] = s.redis.epoch
 }
 
 // buyer is the other end: it may miss what is published, reads again, and may repeat its token.

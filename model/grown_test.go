@@ -18,10 +18,18 @@ func grownTrials() []trial {
 	lot := grown("add-lot", AddLot)
 	lot.RestartOnly = true
 	lotZombie := alone("add-lot-zombie", AddLot|Recoveries|Zombie)
+	lotZombie.Users = nil // no buyer is needed; long_test.go has them
 	lotZombie.RestartOnly, lotZombie.Closes = true, 0
 	outcomes := alone("outcomes", Outcomes)
 	forget := alone("forget", Outcomes|Forget)
 	forget.Workers, forget.Failures = 2, 0
+	twice := func(w World) World {
+		w.Name += "-twice"
+		w.Failures = 2
+		return w
+	}
+	drainTwice := twice(alone("zombie-alone", Recoveries|Zombie))
+	drainTwice.Closes = 0
 	return []trial{
 		{world: sale("recoveries", func(w *World) { w.Grown = Recoveries })},
 		{world: reconcile},
@@ -40,7 +48,15 @@ func grownTrials() []trial {
 		{world: skip},
 		{world: off(skip, NewestPresent), breaks: ToldFailed},
 		{world: off(skip, EveryEdgeAnswers), breaks: ToldFailed},
+		{world: twice(skip)},
+		{world: off(twice(skip), SkipLeavesMark), breaks: ToldFailed},
 		{world: stopped},
+		{world: twice(offsets)},
+		{world: off(twice(offsets), AdoptCurrent), breaks: ToldFailed},
+		{world: twice(stopped)},
+		{world: off(twice(stopped), AdoptCurrent), breaks: ToldFailed},
+		{world: drainTwice},
+		{world: off(drainTwice, DrainUnderEpoch), breaks: NeverLive},
 		{world: off(stopped, AskAgain), breaks: ToldFailed},
 		{world: lot},
 		{world: off(lot, LotWritten), breaks: Books},
@@ -58,25 +74,5 @@ func grownTrials() []trial {
 		{world: off(forget, SameRecord), breaks: Books},
 		{world: grown("forget-two", Outcomes|Forget)},
 		{world: grown("forget-stopped-edge", Outcomes|Forget|StoppedEdge)},
-	}
-}
-
-// longWorlds are for runs by hand: go test ./model -run TestByHand -v -model.world=NAME
-func longWorlds() []World {
-	grown := func(name string, f Feature) World {
-		return sale(name, func(w *World) { w.Grown = f })
-	}
-	return []World{
-		sale("two-workers-same", func(w *World) { w.Users = []int{0, 0}; w.Workers = 2 }),
-		grown("reconcile-close", Recoveries|Reconcile),
-		grown("reconcile-paged-close", Recoveries|Reconcile|Paged),
-		grown("zombie-close", Recoveries|Zombie),
-		grown("skip-drain-close", SkipDrain),
-		grown("skip-drain-twice", SkipDrain),
-		grown("stopped-edge-close", StoppedEdge),
-		grown("add-lot-close", AddLot),
-		grown("outcomes-close", Outcomes),
-		grown("offsets-stopped", Offsets|StoppedEdge),
-		sale("forget-alone-failure", func(w *World) { w.Grown = Outcomes | Forget; w.Users = []int{0}; w.Workers = 2 }),
 	}
 }

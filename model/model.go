@@ -154,7 +154,7 @@ func count(a [maxTokens]byte, what byte) (n int8) {
 func (s *state) newestHeard(alive bool) int8 {
 	ids := s.ids
 	for t, e := range s.edges {
-		if alive && (e == dead || e == toldDead) {
+		if alive && (e == dead || e == toldDead || e == stopped) {
 			ids[t] = 0
 		}
 	}

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // recovery is one worker under a lease, and perhaps one that was stopped, lost its lease and has woken.
 func (t *turn) recovery() {
@@ -157,7 +160,12 @@ func (t *turn) drain(who string, slot func(*state) *recovery) {
 	s := t.s
 	r := slot(&s)
 	if t.grown(SkipDrain) && t.lostNothing() {
-		t.drained(who+": newest ledger id is here, skip the drain", slot)
+		t.drained(who+": "+skipped, slot)
+	}
+	if r.epoch != s.epoch && t.on(DrainUnderEpoch) {
+		*r = recovery{}
+		t.do(step{who + ": gives up its drain, the database has moved on", -1, -1, ""}, s)
+		return
 	}
 	if slices.Contains(s.edges[:], reserved) { // an edge that is younger than G
 		return
@@ -197,26 +205,33 @@ func (t *turn) lostNothing() bool {
 	if !t.on(NewestPresent) {
 		return s.redis.newest >= s.noted
 	}
-	silent := slices.Contains(s.edges[:], dead) || slices.Contains(s.edges[:], toldDead)
-	if silent && t.on(EveryEdgeAnswers) {
-		return false
+	for _, silent := range []byte{dead, toldDead, stopped} {
+		if slices.Contains(s.edges[:], silent) && t.on(EveryEdgeAnswers) {
+			return false
+		}
 	}
 	return s.redis.newest >= max(s.newestHeard(true), s.noted)
 }
+
+const skipped = "newest ledger id is here, skip the drain"
 
 // drained is step 5: the database records the epoch as live, then the script looks at the identity once more.
 func (t *turn) drained(verb string, slot func(*state) *recovery) {
 	s := t.s
 	r := slot(&s)
+	dealtWith := r.epoch
+	if strings.HasSuffix(verb, skipped) && t.on(SkipLeavesMark) {
+		dealtWith = s.lived
+	}
 	switch {
 	case !t.grown(Recoveries):
-		s.live, s.lived = true, s.redis.epoch
+		s.live, s.lived = true, dealtWith
 		*r = recovery{}
 	case r.epoch != s.epoch && t.on(OnlyNewerWrites):
 		*r = recovery{}
 		verb += ", gives up, the database has moved on"
 	default:
-		s.lived = r.epoch
+		s.lived = dealtWith
 		r.step, r.mark = recording, 0
 		verb += ", epoch recorded as live"
 	}

@@ -41,6 +41,11 @@ const (
 	// database's. Without it a woken recoverer writes old rows over a newer epoch.
 	OnlyNewerWrites
 
+	// DrainUnderEpoch: a draining recovery looks at the database's epoch, too, and gives up where it is not its own.
+	// Without it one that wrote over a Redis that a newer one had written and that then rewound drains for ever: the
+	// messages it waits for fail the fence.
+	DrainUnderEpoch
+
 	// PlacedOffsets (rule 5): drained is counted in recorded placed offsets. Without it a message that a worker holds
 	// counts as drained, and its unit is sold before the worker adopts it.
 	PlacedOffsets
@@ -62,9 +67,20 @@ const (
 	// that said accepted and died takes the id with it.
 	EveryEdgeAnswers
 
+	// SkipLeavesMark: only an epoch that went live after a drain counts as the one whose recovery has dealt with older
+	// records. Without it a drain is skipped, Redis rewinds to the same snapshot once more, its records are now dropped as
+	// older, the newest id is still there, and a unit whose message waits is sold to somebody else.
+	SkipLeavesMark
+
 	// AskAgain (rule 7): an edge whose reserve reply is older than G when the queue acknowledges asks reserve again with
 	// the same token. Without it an edge that was stopped longer than the drain waited says accepted for a lost unit.
 	AskAgain
+
+	// AdoptCurrent: a message or swept token that Redis does not know during a drain, that has no row, and that was reserved
+	// under an epoch before the last one that went live after a drain, is dropped; an edge that asked again under a newer epoch
+	// enqueues again before it says accepted. Without it a message that nobody was promised (its edge was stopped, asked
+	// again and said sold out) takes, after a second loss, the unit of a buyer who was told accepted since.
+	AdoptCurrent
 
 	// LotEpoch (rule 9): restock carries the epoch of its lot's row and is refused under another. Without it restock adds to
 	// what an older recoverer wrote, and the newer one, which read before the lot's row, writes over it.

@@ -59,6 +59,7 @@ const (
 
 type work struct {
 	stamp     int8 // which record of its token it claimed
+	born      int8 // the epoch of the message or record that it picked up
 	step, src byte // src: q the queue, s the sweeper
 	token     int8
 	epoch     int8
@@ -94,7 +95,7 @@ type state struct {
 	live  bool
 	known bool // the identity in meta is this server's; kept only where recoveries are modelled step by step
 
-	epoch, lived int8 // the database's epoch, and the last one that went live
+	epoch, lived int8 // the database's epoch, and the last one that went live after a drain
 	sold, total  int8
 	rows         [maxTokens]byte
 	done         byte // bit a token: returned, or announced where outcomes are modelled
@@ -104,6 +105,7 @@ type state struct {
 	applied  bool
 
 	edges         [maxTokens]byte
+	born          [maxTokens]int8 // the epoch that the token's newest message and record were reserved under
 	ids           [maxTokens]int8 // the ledger id that the edge heard with its reservation
 	noted         int8            // the newest ledger id that workers saw as they claimed
 	queue, parked byte            // bits: in the queue, in the retry topic

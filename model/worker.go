@@ -38,12 +38,12 @@ func (t *turn) pick(who int8) {
 	for token := range t.users {
 		s := t.s
 		if has(s.queue, token) && !s.work[0].holds(token, 'q') && !s.work[1].holds(token, 'q') {
-			s.work[who] = work{step: got, src: 'q', token: token, epoch: -1}
+			s.work[who] = work{step: got, src: 'q', token: token, epoch: -1, born: s.born[token]}
 			t.do(step{"consume", who, token, ""}, s)
 		}
 		s = t.s
 		if s.redis.res[token] == occupied && t.proven() && !s.work[0].holds(token, 's') && !s.work[1].holds(token, 's') {
-			s.work[who] = work{step: got, src: 's', token: token, epoch: -1}
+			s.work[who] = work{step: got, src: 's', token: token, epoch: -1, born: s.born[token]}
 			t.do(step{"sweep", who, token, ""}, s)
 		}
 	}
@@ -73,6 +73,13 @@ func (t *turn) claim(who int8) {
 		w.step, verb = ack, "claim finds it settled"
 		t.do(step{verb, who, w.token, ""}, s)
 		return
+	case t.dealtWith(w):
+		if w.src == 'q' && w.born == s.born[w.token] {
+			s.queue &^= bit(w.token)
+		}
+		verb = "claim drops what an earlier recovery has dealt with"
+		t.do(step{verb, who, w.token, ""}, s.emptyHanded(who))
+		return
 	case !t.on(Adopt):
 		w.step, verb = sellIt, "claim takes an unknown one"
 	case s.redis.rem > 0 && t.slotFree(w.token):
@@ -83,6 +90,17 @@ func (t *turn) claim(who int8) {
 	}
 	w.epoch, w.stamp = s.redis.epoch, s.stamps[w.token]
 	t.do(step{verb, who, w.token, ""}, s)
+}
+
+// dealtWith says whether a recovery in its drain leaves this unknown token out: an earlier drain has waited for it, so
+// nobody who was told accepted is behind it. Once live, a unit that is left may go to it.
+func (t *turn) dealtWith(w *work) bool {
+	return t.grown(Offsets|StoppedEdge) && t.on(AdoptCurrent) && !t.s.live && w.born < t.s.lived && t.s.rows[w.token] == noRow
+}
+
+func (s state) emptyHanded(who int8) state {
+	s.work[who] = work{}
+	return s
 }
 
 // place is the transaction: the row if there is none yet, under the epoch that was claimed.
@@ -120,7 +138,7 @@ func (t *turn) stale(who int8) {
 	w := &s.work[who]
 	switch {
 	case s.redis.epoch == s.epoch:
-		*w = work{step: got, src: w.src, token: w.token, epoch: -1}
+		*w = work{step: got, src: w.src, token: w.token, epoch: -1, born: w.born}
 		t.do(step{"place finds its epoch behind, claims again", who, w.token, ""}, s)
 	case t.grown(Recoveries) && t.on(BehindRecovers) && s.live:
 		s.live, s.known = false, false
