@@ -14,6 +14,8 @@ func grownTrials() []trial {
 	zombie := grown("zombie", Recoveries|Zombie)
 	offsets := grown("offsets", Offsets)
 	skip := grown("skip-drain", SkipDrain)
+	skipOffsets := grown("skip-offsets", SkipDrain|Offsets)
+	skipStopped := grown("skip-stopped", SkipDrain|StoppedEdge)
 	stopped := grown("stopped-edge", StoppedEdge)
 	lot := grown("add-lot", AddLot)
 	lot.RestartOnly = true
@@ -49,7 +51,10 @@ func grownTrials() []trial {
 		{world: off(skip, NewestPresent), breaks: ToldFailed},
 		{world: off(skip, EveryEdgeAnswers), breaks: ToldFailed},
 		{world: twice(skip)},
-		{world: off(twice(skip), SkipLeavesMark), breaks: ToldFailed},
+		{world: off(twice(skip), SkipLeavesMark|SkipOnlyCurrent), breaks: ToldFailed},
+		{world: twice(skipOffsets)},
+		{world: off(twice(skipOffsets), SkipLeavesMark), breaks: NoOutcome},
+		{world: off(twice(skipStopped), SkipOnlyCurrent), breaks: ToldFailed},
 		{world: stopped},
 		{world: twice(offsets)},
 		{world: off(twice(offsets), AdoptCurrent), breaks: ToldFailed},

@@ -38,6 +38,7 @@ func longWorlds() []World {
 		twice(open("stopped-edge-twice", StoppedEdge)),
 		open("offsets-stopped", Offsets|StoppedEdge),
 		open("skip-stopped", SkipDrain|StoppedEdge),
+		twice(open("skip-stopped-twice", SkipDrain|StoppedEdge)),
 		open("skip-offsets-stopped-zombie", SkipDrain|Offsets|StoppedEdge|Recoveries|Zombie),
 		twice(open("skip-offsets-stopped", SkipDrain|Offsets|StoppedEdge)),
 		open("add-lot-zombie-two", AddLot|Recoveries|Zombie),

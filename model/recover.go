@@ -1,9 +1,6 @@
 package model
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // recovery is one worker under a lease, and perhaps one that was stopped, lost its lease and has woken.
 func (t *turn) recovery() {
@@ -145,7 +142,7 @@ func (t *turn) rebuild(s *state, r *recovery) {
 	}
 	s.redis.epoch = r.epoch
 	s.live, s.known = false, t.grown(Recoveries)
-	*r = recovery{step: draining, epoch: r.epoch}
+	*r = recovery{step: draining, epoch: r.epoch, older: t.grown(SkipDrain) && found < s.lived}
 	if t.grown(Offsets) && !t.on(EndAfterGrace) {
 		r.step, r.mark = emptying, s.queue
 	}
@@ -159,8 +156,12 @@ func (t *turn) rebuild(s *state, r *recovery) {
 func (t *turn) drain(who string, slot func(*state) *recovery) {
 	s := t.s
 	r := slot(&s)
-	if t.grown(SkipDrain) && t.lostNothing() {
-		t.drained(who+": "+skipped, slot)
+	if t.grown(SkipDrain) && t.lostNothing(r) {
+		dealtWith := r.epoch
+		if t.on(SkipLeavesMark) {
+			dealtWith = s.lived
+		}
+		t.drained(who+": newest ledger id is here, skip the drain", dealtWith, slot)
 	}
 	if r.epoch != s.epoch && t.on(DrainUnderEpoch) {
 		*r = recovery{}
@@ -173,7 +174,7 @@ func (t *turn) drain(who string, slot func(*state) *recovery) {
 	switch {
 	case !t.grown(Offsets):
 		if s.queue == 0 && s.work[0].step == none && s.work[1].step == none {
-			t.drained(who+": drained", slot)
+			t.drained(who+": drained", r.epoch, slot)
 		}
 	case r.step == draining:
 		if s.parked == 0 || !t.on(RetryEmpty) {
@@ -181,7 +182,7 @@ func (t *turn) drain(who string, slot func(*state) *recovery) {
 			t.do(step{who + ": read the queue's end", -1, -1, ""}, s)
 		}
 	case t.allPlaced(r.mark) && (s.parked == 0 || !t.on(RetryEmpty)):
-		t.drained(who+": drained", slot)
+		t.drained(who+": drained", r.epoch, slot)
 	}
 }
 
@@ -200,8 +201,11 @@ func (t *turn) allPlaced(mark byte) bool {
 }
 
 // lostNothing says whether the newest ledger id that was ever handed out is in this Redis, as far as can be asked.
-func (t *turn) lostNothing() bool {
+func (t *turn) lostNothing(r *recovery) bool {
 	s := &t.s
+	if r.older && t.on(SkipOnlyCurrent) {
+		return false
+	}
 	if !t.on(NewestPresent) {
 		return s.redis.newest >= s.noted
 	}
@@ -213,16 +217,10 @@ func (t *turn) lostNothing() bool {
 	return s.redis.newest >= max(s.newestHeard(true), s.noted)
 }
 
-const skipped = "newest ledger id is here, skip the drain"
-
-// drained is step 5: the database records the epoch as live, then the script looks at the identity once more.
-func (t *turn) drained(verb string, slot func(*state) *recovery) {
+// drained is step 5: the database records which epoch went live and was dealt with, then the script looks at the identity once more.
+func (t *turn) drained(verb string, dealtWith int8, slot func(*state) *recovery) {
 	s := t.s
 	r := slot(&s)
-	dealtWith := r.epoch
-	if strings.HasSuffix(verb, skipped) && t.on(SkipLeavesMark) {
-		dealtWith = s.lived
-	}
 	switch {
 	case !t.grown(Recoveries):
 		s.live, s.lived = true, dealtWith

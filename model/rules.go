@@ -67,9 +67,13 @@ const (
 	// that said accepted and died takes the id with it.
 	EveryEdgeAnswers
 
+	// SkipOnlyCurrent: the drain is skipped only where this Redis was not older than the last epoch that went live after a
+	// drain. Without it an edge that was stopped over a loss asks again and says accepted under the new epoch, Redis rewinds
+	// to before that loss, the record is dropped as older, and yet the newest id, the edge's own, is there.
+	SkipOnlyCurrent
 	// SkipLeavesMark: only an epoch that went live after a drain counts as the one whose recovery has dealt with older
-	// records. Without it a drain is skipped, Redis rewinds to the same snapshot once more, its records are now dropped as
-	// older, the newest id is still there, and a unit whose message waits is sold to somebody else.
+	// records. Without it a drain is skipped, Redis rewinds to the same snapshot once more, its records and the messages
+	// that still wait are now dropped as older, and a buyer who was told accepted has nothing.
 	SkipLeavesMark
 
 	// AskAgain (rule 7): an edge whose reserve reply is older than G when the queue acknowledges asks reserve again with
