@@ -69,7 +69,7 @@ type ReserveRequest struct {
 // ReserveReply answers a batch: one ReserveAnswer a request, in order.
 type ReserveReply struct {
 	Answers   []ReserveAnswer
-	Remaining int64 // after the batch
+	Remaining int64 // after the batch; 0, and no news, where all are Unopened or Unproven
 	Epoch     int64
 	Version   int64
 	At        sale.Millis // Redis's clock
@@ -133,6 +133,7 @@ type Entry struct {
 // API is every verb of the ledger, for reference; consumers declare the few they use. All are safe for concurrent use.
 type API interface {
 	// Open loads stock once. Reserved: opened now. Again: the same epoch was open already, nothing changed. Stale: another epoch.
+	// ErrUnproven: this Redis does not tell its identity.
 	Open(ctx context.Context, a sale.Activity, epoch int64, remaining map[sale.ID]int64) (Code, error)
 	// Describe writes status, window, limit and catalog of an open activity (extend, end, price, a re-read by the worker) and moves
 	// the expiry of all its keys. It never touches stock or `recovering`.

@@ -12,18 +12,28 @@ var openScript = verb("open", Reserved, Again, Unproven, Stale)
 
 // Open loads the stock of an activity once and makes this Redis the proven one. remaining has every item's units that
 // may be sold here (total less the fallback's quota). Reserved: opened now. Again: the same epoch is open, nothing is
-// written. Stale: another epoch, or remains of one: a recovery must go on. Unproven: Redis does not tell its identity.
+// written. Stale: another epoch, or remains of one: a recovery must go on. ErrUnproven: Redis does not tell its identity.
 // All keys expire at the activity's Expires, so that one whose Expires is past is gone at once.
 func (l *Ledger) Open(ctx context.Context, a sale.Activity, epoch int64, remaining map[sale.ID]int64) (Code, error) {
 	args, err := stockArgs(&a, epoch, remaining)
 	if err != nil {
 		return 0, err
 	}
-	code, err := l.callCode(ctx, openScript, cellOf(&a), args...)
-	if err != nil || (code != Reserved && code != Again) {
-		return code, err
+	return l.load(ctx, openScript, a.ID, args)
+}
+
+// load calls open or rebuild_end and adds to the set of activities what is there then.
+func (l *Ledger) load(ctx context.Context, s *script, id sale.ID, args []any) (Code, error) {
+	code, err := l.callCode(ctx, s, Cell{Activity: id}, args...)
+	switch {
+	case err != nil:
+		return 0, err
+	case code == Unproven:
+		return code, fmt.Errorf("%w: it does not tell its run id and replication id (may this user call INFO?)", ErrUnproven)
+	case code == Stale:
+		return code, nil
 	}
-	return code, l.enlist(ctx, a.ID)
+	return code, l.enlist(ctx, id)
 }
 
 // enlist adds to the set of activities, which lies in another slot and so in another command.

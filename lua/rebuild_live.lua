@@ -4,16 +4,14 @@
 -- Reply:
 --    1 RESERVED    live now; every item's remaining is published
 --    2 AGAIN       was live already
---   -1 UNOPENED    no meta: start over
 --   -5 UNPROVEN    the server has changed since rebuild_end: start over
---   -6 STALE       another epoch: somebody else recovers
+--   -6 STALE       another epoch, or the data is lost: somebody else recovers, or start over
 -- Invariant: stock does not move.
 -- The caller has drained the queue and recorded the epoch as live in the database.
 local embedded, epoch = ARGV[1], ARGV[2]
 local m = read_meta()
-if m.epoch and m.epoch ~= epoch then return STALE end
-local refusal = refused(m, embedded)
-if refusal then return refusal end
+if m.epoch ~= epoch then return STALE end
+if not proven(m, embedded) then return UNPROVEN end
 if not m.recovering then return AGAIN end
 redis.call('HSET', meta, 'recovering', '0')
 next_version(m)
