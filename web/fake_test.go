@@ -147,6 +147,10 @@ func (s *shop) order(w http.ResponseWriter, token, commodity string) {
 	}
 	switch next {
 	case "accept", "take_and_cut":
+		if s.tokens[token] != nil { // again: the same answer, nothing taken
+			answer(w, 202, object{"outcome": "accepted", "requestToken": token, "statusUrl": "/api/requests/" + token})
+			return
+		}
 		s.tokens[token] = object{"requestToken": token, "state": "occupied", "outcome": "accepted", "commodity": commodity}
 		if s.instant {
 			s.place(token)

@@ -14,6 +14,8 @@ export class Floodgate extends Shop {
     super(options);
     this.items = new Map(); // commodity -> what the buyer is told: {step, code?, reason?, orderNo?, n?, of?}
     this.busy = new Set(); // commodities with a purchase under way in this tab
+    this.refused = new Map(); // request tokens that were told sold_out -> their commodity
+    this.addEventListener("outcome", (e) => this.afterAll(e.detail));
     addEventListener("storage", (e) => this.stored(e));
   }
 
@@ -143,11 +145,31 @@ export class Floodgate extends Shop {
     if (r.status === 202) return this.accepted(commodity, p, mine);
     if (r.status === 0) return this.find(commodity, p, mine);
     // A token that was ever left unsure may have bought: ask about it before any refusal is believed.
+    if (p.sure && r.code === "sold_out") p = this.maybeRepeated(commodity, p);
     const live = r.code === "duplicate" && r.body.error.requestToken;
     if (!p.sure && live !== p.requestToken) return this.find(commodity, p, mine, r);
     if (live) return this.already(commodity, p, r.body.error, mine);
     this.forgetUnlessRetry(commodity, r);
     this.refuse(commodity, r);
+  }
+
+  /**
+   * A browser whose kept connection breaks under a request sends it again by itself and tells nobody, so a first sold_out
+   * may be the answer to a repeat of what was taken. A whole crowd that asks about it would be a second crowd: the socket
+   * tells every outcome of a user unasked, so the token is remembered for it; who has no socket asks.
+   */
+  maybeRepeated(commodity, p) {
+    if (this.refused.size >= 20) this.refused.clear();
+    this.refused.set(p.requestToken, commodity);
+    return { ...p, sure: this.connected && !this.heard.has(p.requestToken) };
+  }
+
+  /** An outcome of a request that was told sold_out: it was bought after all. */
+  afterAll(o) {
+    const commodity = this.refused.get(o.requestToken);
+    if (!commodity) return;
+    this.refused.delete(o.requestToken);
+    this.alone(commodity, (mine) => this.outcome(commodity, { requestToken: o.requestToken, sure: true }, o, mine));
   }
 
   forgetUnlessRetry(commodity, r) {

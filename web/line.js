@@ -18,6 +18,7 @@ export class Line extends EventTarget {
     this.hopeless = false; // the notifier refused us for good
     this.attempt = 0;
     this.watched = new Set(); // request tokens without a final outcome
+    this.heard = new Set(); // the request tokens of the last outcomes that were pushed
     this.quietUntil = 0; // before this instant a lost socket is left alone: nobody asks between load and start
     addEventListener("online", () => this.now() >= this.quietUntil && this.connect());
   }
@@ -62,6 +63,8 @@ export class Line extends EventTarget {
     } else if (m.type === "stock" && m.activityId === this.activity) {
       this.tell("stock", m.items);
     } else if (m.type === "outcome") {
+      if (this.heard.size >= 50) this.heard.clear();
+      this.heard.add(m.requestToken);
       if (settled(m.outcome)) this.watched.delete(m.requestToken);
       this.tell("outcome", m);
     }
