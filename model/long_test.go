@@ -38,7 +38,6 @@ func longWorlds() []World {
 		twice(open("stopped-edge-twice", StoppedEdge)),
 		open("offsets-stopped", Offsets|StoppedEdge),
 		open("skip-stopped", SkipDrain|StoppedEdge),
-		twice(open("skip-stopped-twice", SkipDrain|StoppedEdge)),
 		open("skip-offsets-stopped-zombie", SkipDrain|Offsets|StoppedEdge|Recoveries|Zombie),
 		twice(open("skip-offsets-stopped", SkipDrain|Offsets|StoppedEdge)),
 		open("add-lot-zombie-two", AddLot|Recoveries|Zombie),
@@ -48,6 +47,7 @@ func longWorlds() []World {
 		pair(open("skip-offsets-pair", SkipDrain|Offsets)),
 		pair(alone(grown("forget-pair-alone", Outcomes|Forget))),
 		alone(grown("forget-zombie-alone", Outcomes|Forget|Recoveries|Zombie)),
+		alone(open("most-alone", Outcomes|Recoveries|Zombie|Offsets|StoppedEdge|SkipDrain|AddLot)),
 		pair(alone(grown("everything-alone", Outcomes|Forget|Recoveries|Offsets|StoppedEdge|SkipDrain))),
 	}
 }

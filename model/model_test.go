@@ -98,7 +98,8 @@ func without(off uint64, names []string) string {
 var rules = []string{
 	"Fence", "Adopt", "Drain", "Returned", "ClaimCheck", "LiveCheck", "DropStale",
 	"ClearIdentity", "BehindRecovers", "AnybodyNotices", "OnlyNewerWrites", "DrainUnderEpoch",
-	"PlacedOffsets", "NeverLater", "RetryEmpty", "EndAfterGrace", "NewestPresent", "EveryEdgeAnswers", "SkipOnlyCurrent", "SkipLeavesMark", "AskAgain", "AdoptCurrent",
+	"PlacedOffsets", "NeverLater", "RetryEmpty", "EndAfterGrace",
+	"NewestPresent", "EveryEdgeAnswers", "DropForgetsIDs", "SkipLeavesMark", "AskAgain", "AdoptCurrent",
 	"LotEpoch", "LotWritten", "ReadUnderEpoch", "MarkWithRow", "ClearAfterScript", "ClearSameRow", "ReadAgain",
 	"ForgetReleased", "SameRecord",
 }

@@ -140,9 +140,12 @@ func (t *turn) rebuild(s *state, r *recovery) {
 			s.redis.rem++
 		}
 	}
+	if t.grown(SkipDrain) && found < s.lived && t.on(DropForgetsIDs) {
+		s.redis.newest = -1
+	}
 	s.redis.epoch = r.epoch
 	s.live, s.known = false, t.grown(Recoveries)
-	*r = recovery{step: draining, epoch: r.epoch, older: t.grown(SkipDrain) && found < s.lived}
+	*r = recovery{step: draining, epoch: r.epoch}
 	if t.grown(Offsets) && !t.on(EndAfterGrace) {
 		r.step, r.mark = emptying, s.queue
 	}
@@ -156,7 +159,7 @@ func (t *turn) rebuild(s *state, r *recovery) {
 func (t *turn) drain(who string, slot func(*state) *recovery) {
 	s := t.s
 	r := slot(&s)
-	if t.grown(SkipDrain) && t.lostNothing(r) {
+	if t.grown(SkipDrain) && t.lostNothing() {
 		dealtWith := r.epoch
 		if t.on(SkipLeavesMark) {
 			dealtWith = s.lived
@@ -201,11 +204,8 @@ func (t *turn) allPlaced(mark byte) bool {
 }
 
 // lostNothing says whether the newest ledger id that was ever handed out is in this Redis, as far as can be asked.
-func (t *turn) lostNothing(r *recovery) bool {
+func (t *turn) lostNothing() bool {
 	s := &t.s
-	if r.older && t.on(SkipOnlyCurrent) {
-		return false
-	}
 	if !t.on(NewestPresent) {
 		return s.redis.newest >= s.noted
 	}

@@ -1,7 +1,8 @@
 package model
 
 // Rule is one rule of the protocol. A world keeps all of them but those named in Without; each has a test that takes it
-// away and expects the sequence that its comment tells.
+// away and expects the sequence that its comment tells. Where two rules each do without the other, both are taken away.
+// Numbers are those of the ledger's rules; those without a number were found here, by walking features together.
 type Rule uint64
 
 const (
@@ -67,10 +68,11 @@ const (
 	// that said accepted and died takes the id with it.
 	EveryEdgeAnswers
 
-	// SkipOnlyCurrent: the drain is skipped only where this Redis was not older than the last epoch that went live after a
-	// drain. Without it an edge that was stopped over a loss asks again and says accepted under the new epoch, Redis rewinds
-	// to before that loss, the record is dropped as older, and yet the newest id, the edge's own, is there.
-	SkipOnlyCurrent
+	// DropForgetsIDs: a rebuild that drops records as older drops the ledger ids of that Redis, too, in the same script, so
+	// that no later recovery takes it for one that lost nothing. Without it an edge that was stopped over a loss asks again
+	// and says accepted under the new epoch, Redis rewinds to before that loss, the record is dropped as older, and yet the
+	// newest id, the edge's own, is there. (That the recoverer remembers what it dropped is not enough: it may die.)
+	DropForgetsIDs
 	// SkipLeavesMark: only an epoch that went live after a drain counts as the one whose recovery has dealt with older
 	// records. Without it a drain is skipped, Redis rewinds to the same snapshot once more, its records and the messages
 	// that still wait are now dropped as older, and a buyer who was told accepted has nothing.

@@ -77,7 +77,6 @@ type recovery struct {
 	epoch, sold, total int8
 	found              int8 // the epoch that Redis held when it was read in pages
 	lot                bool
-	older              bool // what it found was older than the last epoch that went live after a drain
 	rows, res          [maxTokens]byte
 }
 
