@@ -107,9 +107,9 @@ func (w *Worker) preheat(ctx context.Context, a sql.Activity) error {
 
 // Preheat loads an activity's stock into Redis and makes it live. It is safe to repeat and to be done by several at once.
 func Preheat(ctx context.Context, store *sql.Store, ledger *lua.Ledger, a sql.Activity) error {
-	remaining := map[sale.ID]int64{}
-	for _, s := range a.States {
-		remaining[s.Commodity] = s.Total - s.Sold - s.FallbackLeft
+	a, remaining, err := store.Opening(ctx, a.ID)
+	if err != nil {
+		return err
 	}
 	live := a.Activity
 	live.Status = sale.Live
@@ -119,6 +119,8 @@ func Preheat(ctx context.Context, store *sql.Store, ledger *lua.Ledger, a sql.Ac
 		return err
 	case code == lua.Stale:
 		return fmt.Errorf("cannot preheat activity %s: %w", a.ID, lua.ErrStale)
+	case code == lua.Unproven:
+		return fmt.Errorf("cannot preheat activity %s: %w", a.ID, lua.ErrUnproven)
 	}
 	if err := store.RecordLive(ctx, a.ID, a.Epoch, nil); err != nil {
 		return err
