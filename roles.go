@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -220,19 +219,4 @@ func runConsole(ctx context.Context, cfg Config) error {
 	}
 	sayReady(map[string]string{"console": l.Addr().String(), "operator_token_file": filepath.Join(cfg.Data.Dir, operatorToken)}, began)
 	return stages(ctx, c)
-}
-
-// show is a value of the configuration as text, without secrets.
-func (s setting) show() string {
-	switch v := s.value.Interface().(type) {
-	case []string:
-		return fmt.Sprint(v)
-	case string:
-		if s.secret && v != "" {
-			return "(set)"
-		}
-		return v
-	default:
-		return fmt.Sprint(v)
-	}
 }
