@@ -1,0 +1,350 @@
+// Package e2e runs the real binary as real processes against the real stack, kills what it can, and checks the promises from
+// outside: the books by the audit, each buyer's outcome by push, by poll and by the order list.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"floodgate/deploy/stacktest"
+	"floodgate/identity"
+	"floodgate/sale"
+)
+
+var (
+	rounds = flag.Int("e2e.rounds", 10, "rounds of TestKill")
+	seed   = flag.Uint64("e2e.seed", 0, "seed of TestKill; 0 takes the clock")
+)
+
+// Keys of the processes under test.
+const (
+	authKey     = "an end-to-end test's key of buyers, 32+ bytes"
+	internalKey = "an end-to-end test's key of processes, 32+ bytes"
+)
+
+// rig is one installation: a private stack and the processes of every role.
+type rig struct {
+	t      *testing.T
+	stack  *stacktest.Stack
+	binary string
+	dir    string
+	env    []string
+	procs  map[string]*proc
+	signer *identity.Signer
+	client *http.Client
+}
+
+// proc is one process that may be killed and started again at the same addresses.
+type proc struct {
+	rig  *rig
+	name string
+	args []string
+	addr map[string]string // "edge" -> host:port
+
+	mu   sync.Mutex // guards what follows
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// build makes the binary under test with the race detector and the kill points.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "floodgate")
+	cmd := exec.Command("go", "build", "-race", "-tags", "crashpoints", "-o", binary, "floodgate")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// newRig starts a private stack, two edges, two workers, a notifier and a console.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	binary := build(t)
+	r := &rig{t: t, binary: binary, stack: stacktest.Own(t), dir: t.TempDir(), procs: map[string]*proc{},
+		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	var err error
+	if r.signer, err = identity.NewSigner(identity.Config{Alg: "HS256", Key: authKey}); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.stack.Env(), "FLOODGATE_AUTH_KEY="+authKey, "FLOODGATE_INTERNAL_KEY="+internalKey, "FLOODGATE_DATA_DIR="+r.dir)
+	if out, err := r.command("migrate", "up"); err != nil {
+		t.Fatalf("migrate: %v\n%s", err, out)
+	}
+	w1, w2 := freePort(t), freePort(t)
+	r.start("worker-1", "worker", map[string]string{"worker": w1})
+	r.start("worker-2", "worker", map[string]string{"worker": w2})
+	r.start("notifier", "notifier", map[string]string{"notifier": freePort(t)})
+	for _, name := range []string{"edge-1", "edge-2"} {
+		r.start(name, "edge", map[string]string{"edge": freePort(t)}, "edge.workers="+w1+","+w2)
+	}
+	r.start("console", "console", nil)
+	t.Cleanup(func() {
+		for _, p := range r.procs {
+			p.stop()
+		}
+		r.client.CloseIdleConnections()
+		if t.Failed() {
+			r.tails()
+		}
+	})
+	return r
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start makes a process of a role and waits until it says that it is ready.
+func (r *rig) start(name, role string, addr map[string]string, set ...string) {
+	r.t.Helper()
+	args := []string{role}
+	for role, a := range addr {
+		args = append(args, "--set", role+".listen="+a)
+	}
+	console := freePort(r.t)
+	args = append(args, "--set", "console.listen="+console)
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
+	p := &proc{rig: r, name: name, args: args, addr: map[string]string{"console": console}}
+	for role, a := range addr {
+		p.addr[role] = a
+	}
+	r.procs[name] = p
+	p.run()
+}
+
+// run starts the process, with more environment where a kill point is wanted.
+func (p *proc) run(env ...string) {
+	p.rig.t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.rig.dir, p.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.rig.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(p.rig.binary, p.args...)
+	cmd.Env, cmd.Stderr = append(append([]string(nil), p.rig.env...), env...), log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		p.rig.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.rig.t.Fatal(err)
+	}
+	done, ready := make(chan struct{}), make(chan bool, 1)
+	p.mu.Lock()
+	p.cmd, p.done = cmd, done
+	p.mu.Unlock()
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			if strings.Contains(s.Text(), `"msg":"ready"`) {
+				ready <- true
+			}
+		}
+		_ = cmd.Wait()
+		close(done)
+	}()
+	select {
+	case <-ready:
+	case <-done:
+		p.rig.tails()
+		p.rig.t.Fatalf("%s ended at its start: %v", p.name, cmd.ProcessState)
+	case <-time.After(30 * time.Second):
+		p.rig.t.Fatalf("%s is not ready within 30 s", p.name)
+	}
+}
+
+// kill is kill -9.
+func (p *proc) kill() {
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	_ = cmd.Process.Kill()
+	<-done
+}
+
+// died waits until the process has killed itself at its kill point; false where it does not within d.
+func (p *proc) died(d time.Duration) bool {
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// stop asks the process to end, which it must within 15 s and without a race.
+func (p *proc) stop() {
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		p.rig.t.Errorf("%s does not stop within 15 s", p.name)
+		_ = cmd.Process.Kill()
+		<-done
+	}
+}
+
+// tails prints the ends of the logs.
+func (r *rig) tails() {
+	logs, _ := filepath.Glob(filepath.Join(r.dir, "*.log"))
+	for _, l := range logs {
+		text, _ := os.ReadFile(l)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		r.t.Logf("%s:\n%s", filepath.Base(l), strings.Join(lines[max(0, len(lines)-25):], "\n"))
+	}
+}
+
+// noRaces fails where any process has reported a data race or a panic.
+func (r *rig) noRaces() {
+	r.t.Helper()
+	logs, _ := filepath.Glob(filepath.Join(r.dir, "*.log"))
+	for _, l := range logs {
+		text, _ := os.ReadFile(l)
+		for _, bad := range []string{"WARNING: DATA RACE", "panic:"} {
+			if i := bytes.Index(text, []byte(bad)); i >= 0 {
+				r.t.Errorf("%s: %s", filepath.Base(l), text[i:min(len(text), i+4000)])
+			}
+		}
+	}
+}
+
+// command runs an operator's command against the rig's console.
+func (r *rig) command(args ...string) (string, error) {
+	cmd := exec.Command(r.binary, args...)
+	cmd.Env = r.env
+	if c := r.procs["console"]; c != nil {
+		cmd.Args = append(cmd.Args, "--set", "console.listen="+c.addr["console"])
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// activity creates one that is open at once, and waits until both edges sell it.
+func (r *rig) activity(items map[sale.ID]int64) sale.ID {
+	r.t.Helper()
+	var lines strings.Builder
+	for id, total := range items {
+		fmt.Fprintf(&lines, "  - {commodityId: \"%s\", title: thing, price: \"19.99\", total: %d}\n", id, total)
+	}
+	file := filepath.Join(r.dir, "activity.yaml")
+	text := fmt.Sprintf("title: kill\nstartsAt: %s\nendsAt: %s\nperUserLimit: 1\npayWindow: 15m\nitems:\n%s",
+		time.Now().Add(-time.Second).Format(time.RFC3339Nano), time.Now().Add(time.Hour).Format(time.RFC3339), lines.String())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	out, err := r.command("activity", "create", "-f", file, "-o", "json")
+	var created struct {
+		ID sale.ID `json:"id"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &created)
+	}
+	if err != nil {
+		r.t.Fatalf("activity create: %v\n%s", err, out)
+	}
+	for _, edge := range []string{"edge-1", "edge-2"} {
+		url := "http://" + r.procs[edge].addr["edge"] + "/api/activities/" + created.ID.String()
+		r.eventually(30*time.Second, "the activity is live on "+edge, func() bool {
+			var a struct{ Status string }
+			return r.get(url, "", &a) == http.StatusOK && a.Status == "live"
+		})
+	}
+	return created.ID
+}
+
+// get reads JSON; 0 is no answer.
+func (r *rig) get(url, token string, into any) int {
+	return r.call(context.Background(), http.MethodGet, url, token, nil, into)
+}
+
+func (r *rig) call(ctx context.Context, method, url, token string, body []byte, into any) int {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer res.Body.Close()
+	if json.NewDecoder(res.Body).Decode(into) != nil {
+		return 0
+	}
+	return res.StatusCode
+}
+
+// eventually polls until the condition holds.
+func (r *rig) eventually(d time.Duration, what string, holds func() bool) {
+	r.t.Helper()
+	if !poll(context.Background(), d, holds) {
+		r.tails()
+		r.t.Fatalf("not within %s: %s", d, what)
+	}
+}
+
+// poll tries every 50 ms until the condition holds, the time is over or ctx ends.
+func poll(ctx context.Context, d time.Duration, holds func() bool) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(d)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// audit demands balanced books; exit code 1 is broken ones.
+func (r *rig) audit(activity sale.ID) {
+	r.t.Helper()
+	var out string
+	if !poll(context.Background(), 20*time.Second, func() bool {
+		var err error
+		out, err = r.command("audit", activity.String(), "-o", "json")
+		return err == nil
+	}) {
+		r.tails()
+		r.t.Fatalf("audit of activity %s: %s", activity, out)
+	}
+}
+
+var errNoOutcome = errors.New("no outcome")
