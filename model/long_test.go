@@ -1,7 +1,7 @@
 package model
 
 // longWorlds are for runs by hand: go test ./model -run TestByHand -v -model.world=NAME. They put features together, or
-// walk one in a bigger sale; up to ten million states and 2.5 GiB.
+// walk one in a bigger sale, with up to ten million states and 2.5 GiB; the biggest end unfinished there, and say so.
 func longWorlds() []World {
 	grown := func(name string, f Feature) World {
 		return sale(name, func(w *World) { w.Grown = f })
