@@ -25,6 +25,7 @@ export function makeItem(item, press) {
   button.setAttribute("aria-describedby", name.id);
   button.append(make("span", "spinner"), label);
   told.setAttribute("role", "status");
+  detail.setAttribute("aria-live", "off"); // it counts down, and nobody wants to hear each second
   told.append(sentence, detail);
   root.append(head, bar, words, button, told);
   // aria-disabled, not disabled: a button that has the focus keeps it while it is busy.
@@ -62,7 +63,7 @@ function drawSpinner(card, busy) {
 
 function drawStock(card, item, phase) {
   const taken = item.total > 0 ? Math.floor(((item.total - item.remaining) / item.total) * 100) : 100;
-  card.fill.style.width = taken + "%";
+  card.fill.style.width = (phase === "before" ? 0 : taken) + "%";
   if (phase === "before") {
     put(card.left, say("units", { n: item.total }));
     put(card.right, "");
@@ -128,5 +129,6 @@ function orderTold(order, now, had) {
   const detail = say("order_no") + " " + order.orderNo;
   if (order.state !== "pending_payment") return { tone: order.state === "paid" ? "good" : "", sentence: say(order.state), detail };
   if (now >= order.payBy) return { tone: "", sentence: say("pay_over"), detail };
-  return { tone: "good", sentence: `${say(had ? "duplicate" : "yours")} ${say("pay_within")} ${short(order.payBy - now)}`, detail };
+  const within = `${say("pay_within")} ${short(order.payBy - now)}`;
+  return { tone: "good", sentence: say(had ? "duplicate" : "yours"), detail: `${within}\n${detail}` };
 }

@@ -151,6 +151,10 @@ shop.addEventListener("line", () => {
   lostAt = shop.connected ? 0 : lostAt || Date.now();
   if (activity) draw();
 });
+shop.addEventListener("item", (e) => {
+  const state = shop.items.get(e.detail), item = activity?.items.find((i) => i.commodityId === e.detail);
+  if (item && state?.code === "sold_out") Object.assign(item, { remaining: 0, soldOut: true }); // until newer news
+});
 for (const type of ["item", "order", "offset"]) shop.addEventListener(type, () => activity && draw());
 document.addEventListener("visibilitychange", () => activity && !document.hidden && tick());
 $("login").addEventListener("submit", submitLogin);

@@ -44,15 +44,16 @@ export function speak(render) {
 }
 
 const day = { year: "numeric", month: "short", day: "numeric" };
-const clock = { hour: "2-digit", minute: "2-digit", hour12: false };
+const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
 /** A window in the buyer's own time zone, the day said once where it is the same. */
 export function windowText(from, to) {
   const a = new Date(from), b = new Date(to);
   const first = new Intl.DateTimeFormat(language(), { ...day, weekday: "short", ...clock });
   const sameDay = a.toDateString() === b.toDateString();
-  const last = new Intl.DateTimeFormat(language(), { ...(sameDay ? {} : day), ...clock, timeZoneName: "short" });
-  return `${first.format(a)} – ${last.format(b)}`;
+  const last = new Intl.DateTimeFormat(language(), { ...(sameDay ? {} : day), ...clock });
+  const zone = new Intl.DateTimeFormat(language(), { timeZoneName: "short" }).formatToParts(b).find((p) => p.type === "timeZoneName");
+  return `${first.format(a)} – ${last.format(b)} (${zone.value})`;
 }
 
 export const timeText = (at) => new Intl.DateTimeFormat(language(), { ...day, ...clock, second: "2-digit" }).format(new Date(at));

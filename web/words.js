@@ -46,7 +46,7 @@ const table = {
   "button_sold_out": ["Sold out", "已售罄"],
   "button_ended": ["Ended", "已结束"],
   "button_paused": ["Paused", "已暂停"],
-  "button_yours": ["You have yours", "您已购买"],
+  "button_yours": ["You have yours", "您已下单"],
   "paused": ["Paused for a moment. This page goes on by itself.", "活动暂停中，恢复后本页自动继续。"],
   "price": ["¥{n}", "¥{n}"],
   "units": ["{n} units", "共 {n} 件"],
