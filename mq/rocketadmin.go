@@ -18,7 +18,7 @@ import (
 type RocketAdmin struct {
 	cfg     Config
 	cluster *cluster
-	letters *letters
+	dead    *deadStore
 	metrics *metrics
 }
 
@@ -34,13 +34,14 @@ func NewRocketAdmin(cfg Config, _ *slog.Logger, opts ...Option) (*RocketAdmin, e
 		return nil, err
 	}
 	m, c := newMetrics(apply(opts).registry, "rocketmq"), newCluster(cfg)
-	return &RocketAdmin{cfg: cfg, cluster: c, metrics: m, letters: newLetters(cfg, c)}, nil
+	return &RocketAdmin{cfg: cfg, cluster: c, metrics: m, dead: newDeadStore(cfg, c)}, nil
 }
 
 // Close ends all connections.
 func (a *RocketAdmin) Close() error { a.cluster.close(); return nil }
 
-// Ends reads the end of every readable queue from its broker.
+// Ends reads the end of every readable queue from its broker, which counts a message some milliseconds after it has acknowledged it: the
+// newest may be missing, as if they were sent a moment later. A broker that is away is an error, never an end.
 func (a *RocketAdmin) Ends(ctx context.Context) ([]Position, error) {
 	queues, err := a.cluster.look(ctx, a.cfg.Topic)
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *RocketAdmin) Parked(ctx context.Context) (int64, error) {
 
 // Add puts a message aside for good; it returns when the broker has it on disk.
 func (a *RocketAdmin) Add(ctx context.Context, m sale.Message, reason string) error {
-	if err := a.letters.put(ctx, a.letters.dead, []letter{{body: m.Append(nil), key: string(m.Token), reason: reason}}); err != nil {
+	if err := a.dead.put(ctx, a.dead.letters, []entry{{body: m.Append(nil), key: string(m.Token), reason: reason}}); err != nil {
 		return fmt.Errorf("cannot put a message aside: %w", err)
 	}
 	a.metrics.dead.Inc()
@@ -96,11 +97,11 @@ func (a *RocketAdmin) Add(ctx context.Context, m sale.Message, reason string) er
 // List reads the tails of the dead-letter topic's queues.
 func (a *RocketAdmin) List(ctx context.Context, limit int) ([]DeadLetter, error) {
 	if limit < 1 || limit > maxLetters {
-		return nil, fmt.Errorf("cannot list %d dead letters: want 1 to %d", limit, maxLetters)
+		return nil, fmt.Errorf("cannot list %d dead dead: want 1 to %d", limit, maxLetters)
 	}
-	queues, err := a.cluster.look(ctx, a.letters.dead.topic)
+	queues, err := a.cluster.look(ctx, a.dead.letters.topic)
 	if err != nil {
-		return nil, fmt.Errorf("cannot list dead letters: %w", err)
+		return nil, fmt.Errorf("cannot list dead dead: %w", err)
 	}
 	var all []DeadLetter
 	for _, q := range queues {
@@ -149,7 +150,7 @@ func (a *RocketAdmin) Replay(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.letters.put(ctx, a.letters.orders, []letter{{body: m.Body, key: m.Property(remoting.PropertyKeys)}}); err != nil {
+	if err := a.dead.put(ctx, a.dead.orders, []entry{{body: m.Body, key: m.Property(remoting.PropertyKeys)}}); err != nil {
 		return fmt.Errorf("cannot replay dead letter %s: %w", id, err)
 	}
 	return nil
@@ -161,7 +162,7 @@ func (a *RocketAdmin) find(ctx context.Context, id string) (remoting.Message, er
 	if err != nil || offset < 0 {
 		return remoting.Message{}, ErrNoLetter
 	}
-	queues, err := a.cluster.look(ctx, a.letters.dead.topic)
+	queues, err := a.cluster.look(ctx, a.dead.letters.topic)
 	if err != nil {
 		return remoting.Message{}, fmt.Errorf("cannot read dead letter %s: %w", id, err)
 	}

@@ -64,13 +64,13 @@ func (p *RocketProducer) Send(ctx context.Context, batch []sale.Message) error {
 	if err := checkBatch(batch); err != nil {
 		return err
 	}
-	letters := make([]letter, len(batch))
+	entries := make([]entry, len(batch))
 	for i := range batch {
-		letters[i] = letter{body: batch[i].Append(make([]byte, 0, sale.MaxMessage)), key: string(batch[i].Token)}
+		entries[i] = entry{body: batch[i].Append(make([]byte, 0, sale.MaxMessage)), key: string(batch[i].Token)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.SendTimeout)
 	defer cancel()
-	if err := p.send(ctx, letters); err != nil {
+	if err := p.send(ctx, entries); err != nil {
 		p.metrics.unanswered.Add(float64(len(batch)))
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
@@ -78,13 +78,13 @@ func (p *RocketProducer) Send(ctx context.Context, batch []sale.Message) error {
 	return nil
 }
 
-func (p *RocketProducer) send(ctx context.Context, letters []letter) error {
+func (p *RocketProducer) send(ctx context.Context, entries []entry) error {
 	select {
 	case <-p.asked:
 	case <-ctx.Done():
 		return errNoRoute
 	}
-	return p.sender.store(ctx, letters)
+	return p.sender.store(ctx, entries)
 }
 
 // Close ends all connections; what is being sent gets an error.

@@ -18,8 +18,8 @@ import (
 // most two batches on their way, so nobody waits for a third.
 const tripAfter = 2
 
-// letter is one message to be stored.
-type letter struct {
+// entry is one message to be stored.
+type entry struct {
 	body   []byte
 	key    string // by which RocketMQ's tools find it: the request token
 	reason string // of a dead letter
@@ -84,13 +84,13 @@ func (s *sender) newBreaker(addr string) *gobreaker.CircuitBreaker[struct{}] {
 	})
 }
 
-// store sends the letters as one batch to one queue; nil means that all are on the broker's disk. After an error they may be stored or not.
-func (s *sender) store(ctx context.Context, letters []letter) error {
+// store sends the entries as one batch to one queue; nil means that all are on the broker's disk. After an error they may be stored or not.
+func (s *sender) store(ctx context.Context, entries []entry) error {
 	l, ok := s.next()
 	if !ok {
 		return errNoRoute
 	}
-	_, err := l.breaker.Execute(func() (struct{}, error) { return struct{}{}, s.put(ctx, l.queue, letters) })
+	_, err := l.breaker.Execute(func() (struct{}, error) { return struct{}{}, s.put(ctx, l.queue, entries) })
 	return err
 }
 
@@ -118,10 +118,11 @@ func batchFields(q queue) map[string]string {
 	}
 }
 
-func (s *sender) put(ctx context.Context, q queue, letters []letter) error {
-	body := make([]byte, 0, len(letters)*(sale.MaxMessage+100))
-	for _, l := range letters {
-		body = remoting.AppendBatch(body, l.body, l.properties())
+func (s *sender) put(ctx context.Context, q queue, entries []entry) error {
+	body := make([]byte, 0, len(entries)*(sale.MaxMessage+100))
+	for _, e := range entries {
+		body = remoting.AppendBatch(body, e.body, remoting.Property{Name: remoting.PropertyKeys, Value: e.key},
+			remoting.Property{Name: remoting.PropertyReason, Value: e.reason[:min(len(e.reason), maxReason)]})
 	}
 	reply, err := s.cluster.broker(q.addr).Call(ctx, remoting.Request{Code: remoting.SendBatch, Fields: batchFields(q), Body: body})
 	if err != nil {
@@ -137,14 +138,3 @@ const (
 	maxReason = 1000    // bytes; keeps a dead letter's properties far below the broker's 32 KiB
 	maxDead   = 1 << 20 // bytes of a dead letter's body that are kept: a broker takes 4 MiB, an order has 400 bytes
 )
-
-func (l *letter) properties() string {
-	var p string
-	if l.key != "" {
-		p = remoting.AppendProperty(p, remoting.PropertyKeys, l.key)
-	}
-	if l.reason != "" {
-		p = remoting.AppendProperty(p, remoting.PropertyReason, l.reason[:min(len(l.reason), maxReason)])
-	}
-	return p
-}

@@ -16,18 +16,23 @@ import (
 	"floodgate/mq"
 )
 
+const (
+	tolerance = 500 * time.Millisecond // the send timeout of 200 ms on a busy machine
+	atOnce    = 100 * time.Millisecond // surely without waiting for the send timeout
+)
+
 // A broker that accepts connections and never answers: unknown is told as unknown, in time, and soon without waiting.
 func TestSilentBroker(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	p := producerTo(t, nameServer(t, listener(t, swallow)), registry)
 	for range 2 {
-		if took := unanswered(t, p); took < 190*time.Millisecond || took > 260*time.Millisecond {
+		if took := unanswered(t, p); took < 190*time.Millisecond || took > tolerance {
 			t.Errorf("Send answered after %v, want 200 ms", took)
 		}
 	}
 	for range 3 {
-		if took := unanswered(t, p); took > 20*time.Millisecond {
+		if took := unanswered(t, p); took > atOnce {
 			t.Errorf("Send answered after %v while the broker is known to be down", took)
 		}
 	}
@@ -39,7 +44,7 @@ func TestSilentBroker(t *testing.T) {
 	}
 	// One purchase in each probe's time tries again, the others do not wait.
 	eventually(t, "the broker is probed", func() bool { return unanswered(t, p) > 150*time.Millisecond })
-	if took := unanswered(t, p); took > 20*time.Millisecond {
+	if took := unanswered(t, p); took > atOnce {
 		t.Errorf("Send after a failed probe took %v", took)
 	}
 }
@@ -53,10 +58,10 @@ func TestSilentNameServer(t *testing.T) {
 		if took := time.Since(began); took > 50*time.Millisecond {
 			t.Errorf("the producer took %v to start", took)
 		}
-		if took := unanswered(t, p); took > 260*time.Millisecond {
+		if took := unanswered(t, p); took > tolerance {
 			t.Errorf("the first Send took %v", took)
 		}
-		eventually(t, "nobody waits any more", func() bool { return unanswered(t, p) < 5*time.Millisecond })
+		eventually(t, "nobody waits any more", func() bool { return unanswered(t, p) < atOnce/10 })
 	}
 }
 
@@ -64,7 +69,7 @@ func TestSilentNameServer(t *testing.T) {
 func TestBrokenConnection(t *testing.T) {
 	t.Parallel()
 	p := producerTo(t, nameServer(t, listener(t, func(c net.Conn) { c.Read(make([]byte, 64<<10)) })), nil)
-	if took := unanswered(t, p); took > 150*time.Millisecond {
+	if took := unanswered(t, p); took > atOnce {
 		t.Errorf("a broken connection was noticed after %v", took)
 	}
 }

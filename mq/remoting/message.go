@@ -11,7 +11,7 @@ type Message struct {
 	Offset     int64
 	StoredAt   int64 // epoch milliseconds, the broker's clock
 	Body       []byte
-	Properties string // as on the wire, see [Property]
+	Properties string // as on the wire, see [Message.Property]
 }
 
 // Names of properties.
@@ -32,11 +32,6 @@ const (
 	preparedLen  = 8
 )
 
-// AppendProperty writes a property behind dst; a value loses the two characters that end things.
-func AppendProperty(dst, name, value string) string {
-	return dst + name + nameEnd + strings.NewReplacer(nameEnd, "", pairEnd, "").Replace(value) + pairEnd
-}
-
 // Property reads one property, "" where it is missing.
 func (m *Message) Property(name string) string {
 	for pair := range strings.SplitSeq(m.Properties, pairEnd) {
@@ -47,14 +42,33 @@ func (m *Message) Property(name string) string {
 	return ""
 }
 
-// AppendBatch writes one message of a batch behind dst; properties are at most 32,767 bytes.
-func AppendBatch(dst, body []byte, properties string) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(22+len(body)+len(properties)))
-	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) // magic, CRC and flag: the broker makes its own
+// Property is one named text that travels with a message.
+type Property struct{ Name, Value string }
+
+// AppendBatch writes one message of a batch behind dst. Properties with an empty value are left out; all together they are at most
+// 32,767 bytes, and lose the two characters that end things.
+func AppendBatch(dst, body []byte, properties ...Property) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, 16)...) // size, see below; magic, CRC and flag stay 0: the broker makes its own
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(body)))
 	dst = append(dst, body...)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(properties)))
-	return append(dst, properties...)
+	at := len(dst)
+	dst = append(dst, 0, 0)
+	for _, p := range properties {
+		if p.Value != "" {
+			dst = append(append(append(append(dst, p.Name...), nameEnd...), plain(p.Value)...), pairEnd...)
+		}
+	}
+	binary.BigEndian.PutUint16(dst[at:], uint16(len(dst)-at-2))
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+func plain(value string) string {
+	if !strings.ContainsAny(value, nameEnd+pairEnd) {
+		return value
+	}
+	return strings.NewReplacer(nameEnd, "", pairEnd, "").Replace(value)
 }
 
 var errFormat = errors.New("a message of the broker cannot be read")
