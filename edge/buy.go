@@ -12,7 +12,7 @@ func (e *Edge) buy(c *call) sale.Code {
 		return sale.Busy
 	}
 	if c.gate = gateRoute; !e.catalog.find(c) {
-		return sale.NotFound
+		return e.catalog.unknown()
 	}
 	if c.gate = gateSoldOut; e.soldOut.has(c.item.till) {
 		return sale.SoldOut

@@ -74,6 +74,14 @@ func (c *catalog) findActivity(x *call) bool {
 	return x.sold != nil
 }
 
+// unknown is what the buyer of an unknown activity is told: nothing is unknown before Redis was read once.
+func (c *catalog) unknown() sale.Code {
+	if c.current.Load().at.IsZero() {
+		return sale.Busy
+	}
+	return sale.NotFound
+}
+
 // now is Redis's clock as estimated.
 func (c *catalog) now() sale.Millis { return c.clock.now() }
 

@@ -18,6 +18,7 @@ type answerOf struct {
 	status int
 	header http.Header
 	body   []byte
+	closed bool // the server closes the connection
 }
 
 // request is one HTTP request of a test.
@@ -50,7 +51,7 @@ func (s *shop) try(r request) (answerOf, error) {
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	return answerOf{res.StatusCode, res.Header, body}, err
+	return answerOf{res.StatusCode, res.Header, body, res.Close}, err
 }
 
 func as(jwt string) map[string]string { return map[string]string{"Authorization": "Bearer " + jwt} }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"floodgate/lua"
 	"floodgate/sale"
 )
@@ -47,9 +49,12 @@ func (b *backlog) all() []sale.Message {
 // own lets an edge on the shared Redis see the activities of its own test only.
 type own struct {
 	*lua.Ledger
-	mu  sync.Mutex
-	ids []sale.ID
+	client *redis.Client
+	mu     sync.Mutex
+	ids    []sale.ID
 }
+
+func (o *own) rdb() *redis.Client { return o.client }
 
 func (o *own) Activities(ctx context.Context) ([]sale.ID, error) {
 	all, err := o.Ledger.Activities(ctx)

@@ -129,6 +129,9 @@ func (e *Edge) route(c *call) sale.Code {
 		return e.answerDocument(c, timeDocument)
 	case bytes.Equal(path, pathActivities):
 		c.gate = gateRead
+		if e.catalog.unknown() == sale.Busy {
+			return sale.Busy
+		}
 		return e.answerDocument(c, e.catalog.current.Load().list)
 	case bytes.HasPrefix(path, pathRequests):
 		return e.poll(c, sale.Token(path[len(pathRequests):]))
@@ -168,8 +171,10 @@ func (e *Edge) routeActivity(c *call, path []byte) sale.Code {
 	switch {
 	case bytes.Equal(rest, pathTokenOf) && c.http.IsPost():
 		return e.issue(c)
-	case len(rest) == 0 && (c.http.IsGet() || c.http.IsHead()) && e.catalog.findActivity(c):
-		c.gate = gateRead
+	case len(rest) == 0 && (c.http.IsGet() || c.http.IsHead()):
+		if c.gate = gateRead; !e.catalog.findActivity(c) {
+			return e.catalog.unknown()
+		}
 		return e.answerDocument(c, c.sold.view)
 	}
 	return sale.NotFound

@@ -108,11 +108,12 @@ func newShop(t testing.TB, options ...func(*setup)) *shop {
 		t.Cleanup(s.mini.Close)
 		address = s.mini.Addr()
 	}
-	s.rdb = redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: 5 * time.Second, PoolSize: 16})
-	t.Cleanup(func() { s.rdb.Close() })
+	rdb := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: 5 * time.Second, PoolSize: 16})
+	t.Cleanup(func() { rdb.Close() })
+	s.rdb = rdb
 	s.ledger = lua.New(s.rdb, lua.Options{Embedded: s.mini != nil})
 	must(t, s.ledger.Load(t.Context()))
-	s.own = &own{Ledger: s.ledger}
+	s.own = &own{Ledger: s.ledger, client: rdb}
 	for _, a := range set.before {
 		s.open(a)
 	}
@@ -151,6 +152,9 @@ func (s *shop) start(set setup) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go func() { s.stopped <- s.edge.Run(ctx) }()
+	if set.ledger == nil { // the first read is done: what a test breaks from here on it breaks in mid-sale
+		eventually(t, "ready", func() bool { return s.edge.Ready() == nil })
+	}
 	s.url = "http://" + listener.Addr().String()
 	s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
 	t.Cleanup(func() {
@@ -165,7 +169,7 @@ func (s *shop) halt() {
 		return
 	}
 	s.stop()
-	s.stop = nil
+	s.stop = nil // Run is not called again
 	if err := <-s.stopped; err != nil {
 		s.t.Errorf("Run: %v", err)
 	}

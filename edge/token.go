@@ -14,7 +14,7 @@ import (
 // issue signs a request token for a buyer: POST /api/activities/{a}/token.
 func (e *Edge) issue(c *call) sale.Code {
 	if c.gate = gateIssue; !e.catalog.findActivity(c) {
-		return sale.NotFound
+		return e.catalog.unknown()
 	}
 	now := e.catalog.now()
 	if v := c.sold.window(now, 0); v != open {
