@@ -101,8 +101,9 @@ var (
 
 // route finds the story of a request by its path, the way to buy first.
 func (e *Edge) route(c *call) sale.Code {
-	// A length beside chunks is how requests are smuggled past a proxy. Only a chunked one has no length here.
-	if c.http.Request.Header.ContentLength() == -1 && lengthBesideChunks(c.http.Request.Header.RawHeaders()) {
+	// A length beside chunks is how requests are smuggled past a proxy. fasthttp answers it and closes, so only what
+	// closes is looked at.
+	if h := &c.http.Request.Header; h.ConnectionClose() && lengthBesideChunks(h.RawHeaders()) {
 		c.http.SetConnectionClose()
 		return sale.BadRequest
 	}
@@ -180,21 +181,18 @@ func (e *Edge) routeActivity(c *call, path []byte) sale.Code {
 	return sale.NotFound
 }
 
-// lengthBesideChunks looks for a Content-Length among headers that already have a Transfer-Encoding.
+// lengthBesideChunks says that the headers have both a Content-Length and a Transfer-Encoding.
 func lengthBesideChunks(headers []byte) bool {
+	length, chunks := false, false
 	for len(headers) > 0 {
-		line := headers
-		if i := bytes.IndexByte(headers, '\n'); i >= 0 {
-			line, headers = headers[:i], headers[i+1:]
-		} else {
-			headers = nil
-		}
+		line, rest, _ := bytes.Cut(headers, []byte("\n"))
 		name, _, _ := bytes.Cut(line, []byte(":"))
-		if bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Length")) {
-			return true
-		}
+		name = bytes.TrimSpace(name)
+		length = length || bytes.EqualFold(name, []byte("Content-Length"))
+		chunks = chunks || bytes.EqualFold(name, []byte("Transfer-Encoding"))
+		headers = rest
 	}
-	return false
+	return length && chunks
 }
 
 var timeDocument = document{body: []byte(nowField + fixedNow + "}"), nows: []int{len(nowField)}}
