@@ -69,7 +69,7 @@ type times struct {
 
 var usual = times{
 	auth: 5 * time.Second, ping: 25 * time.Second, pong: 60 * time.Second, write: 10 * time.Second, stuck: 4 * time.Second,
-	linger: 2 * time.Second, stock: 200 * time.Millisecond, reread: 3 * time.Second, redis: 2 * time.Second, stop: 8 * time.Second,
+	linger: 5 * time.Second, stock: 200 * time.Millisecond, reread: 3 * time.Second, redis: 2 * time.Second, stop: 8 * time.Second,
 }
 
 // Notifier serves WebSockets. Make one with New, run it once.
