@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,7 +90,38 @@ func (c *Console) Ready() error {
 }
 
 func (c *Console) routes() http.Handler {
+	admin := http.NewServeMux()
+	for pattern, f := range map[string]action{
+		"POST /admin/api/activities":                                    c.createActivity,
+		"GET /admin/api/activities":                                     c.listActivities,
+		"GET /admin/api/activities/{activity}":                          c.showActivity,
+		"POST /admin/api/activities/{activity}/preheat":                 c.change("preheat", c.preheat),
+		"POST /admin/api/activities/{activity}/open":                    c.change("open", c.open),
+		"POST /admin/api/activities/{activity}/pause":                   c.change("pause", c.pause),
+		"POST /admin/api/activities/{activity}/resume":                  c.change("resume", c.resume),
+		"POST /admin/api/activities/{activity}/extend":                  c.change("extend", c.extend),
+		"POST /admin/api/activities/{activity}/end":                     c.change("end", c.end),
+		"POST /admin/api/activities/{activity}/items/{commodity}/stock": c.addStock,
+		"POST /admin/api/activities/{activity}/items/{commodity}/price": c.setPrice,
+		"GET /admin/api/activities/{activity}/ledger":                   c.ledger,
+		"GET /admin/api/audit":                                          c.auditAll,
+		"GET /admin/api/activities/{activity}/audit":                    c.auditOne,
+		"GET /admin/api/dead-letters":                                   c.listLetters,
+		"POST /admin/api/dead-letters/{letter}/replay":                  c.replayLetter,
+		"GET /admin/api/operations":                                     c.operations,
+		"GET /admin/api/version":                                        c.version,
+		"POST /admin/api/token":                                         c.token,
+	} {
+		admin.HandleFunc(pattern, c.answer(f))
+	}
+	admin.HandleFunc("/debug/pprof/", pprof.Index)
+	admin.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	admin.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	admin.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	admin.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux := http.NewServeMux()
 	mux.Handle("/", Ops(c.deps.Gatherer, c.Ready))
+	mux.Handle("/admin/", c.guard(admin))
+	mux.Handle("/debug/pprof/", c.guard(admin))
 	return mux
 }
