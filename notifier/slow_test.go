@@ -17,7 +17,7 @@ import (
 const (
 	crowd  = 200
 	events = 2000
-	burst  = 5 // events on their way at once: 1,000 frames, since the readers share their cores with the notifier
+	burst  = 1 // events on their way at once, 200 frames: the readers share their cores with the notifier
 )
 
 // readAll reports the time of every burst-th message until the connection ends.
