@@ -90,7 +90,10 @@ var caseVerbs = map[string]func(w *world, a []string) string{
 		return errText(w.Describe(w.ctx, s))
 	},
 	"rebuild_begin": func(w *world, a []string) string { return codeText(w.RebuildBegin(w.ctx, w.cell, int64(id(a[0])))) },
-	"rebuild_live":  func(w *world, a []string) string { return codeText(w.RebuildLive(w.ctx, w.cell, int64(id(a[0])))) },
+	"rebuild_lots": func(w *world, a []string) string {
+		return codeText(w.RebuildLots(w.ctx, w.cell, int64(id(a[0])), a[1:]))
+	},
+	"rebuild_live": func(w *world, a []string) string { return codeText(w.RebuildLive(w.ctx, w.cell, int64(id(a[0])))) },
 	"rebuild_end": func(w *world, a []string) string {
 		return codeText(w.RebuildEnd(w.ctx, w.sale, int64(id(a[0])), stockOf(a[1:])))
 	},

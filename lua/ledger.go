@@ -174,6 +174,8 @@ type API interface {
 	RebuildBegin(ctx context.Context, c Cell, epoch int64) (Code, error)
 	// RebuildPage writes reservations (HSET res, slots into buyers, occupied ones into pending, due FirstLook from now) and drops tokens. Stale where `building` differs.
 	RebuildPage(ctx context.Context, c Cell, epoch int64, keep []sale.Reservation, drop []sale.Token) (Code, error)
+	// RebuildLots notes the operation ids of lots that the stock to be written counts: Restock answers Again for them. Stale where `building` differs.
+	RebuildLots(ctx context.Context, c Cell, epoch int64, operations []string) (Code, error)
 	// RebuildEnd writes stock, meta (status, window, catalog, epoch), this server's identity and recovering=1: claims work, reserve does not. Stale where `building` differs.
 	RebuildEnd(ctx context.Context, a sale.Activity, epoch int64, remaining map[sale.ID]int64) (Code, error)
 	// RebuildLive ends the recovery: refuses with Stale unless meta's epoch is this one, with Unproven unless the identity is still this server's; clears recovering, publishes every item's stock.

@@ -7,6 +7,7 @@ import (
 
 	"floodgate/lua"
 	"floodgate/mq"
+	"floodgate/sql"
 )
 
 // drainPoll is how often the drain looks whether the queue's old messages are all placed.
@@ -45,8 +46,22 @@ func (w *Worker) drain(ctx context.Context, proofs []*proof) error {
 	}
 }
 
-// drained compares the recorded positions with the queue's ends, and looks at the shelf and the retry topic.
+// drained compares the recorded positions with the queue's ends, and looks at the shelf and the retry topic. A recovery whose epoch is
+// not the database's any more gives up: nothing can be placed under it, so it would drain for ever.
 func (w *Worker) drained(ctx context.Context, ends []mq.Position, proofs []*proof) (bool, error) {
+	for _, p := range proofs {
+		held, err := w.store.HoldsEpoch(ctx, p.cell.Activity, p.epoch)
+		if err != nil {
+			return false, err
+		}
+		if !held {
+			return false, sql.ErrFenced
+		}
+		shelved, err := w.store.Shelved(ctx, p.cell.Activity, 1)
+		if err != nil || len(shelved) > 0 {
+			return false, err
+		}
+	}
 	placed, err := w.store.PlacedPositions(ctx, w.Topic)
 	if err != nil {
 		return false, err
@@ -54,12 +69,6 @@ func (w *Worker) drained(ctx context.Context, ends []mq.Position, proofs []*proo
 	for _, e := range ends {
 		if placed[e.Queue] < e.Next {
 			return false, nil
-		}
-	}
-	for _, p := range proofs {
-		shelved, err := w.store.Shelved(ctx, p.cell.Activity, 1)
-		if err != nil || len(shelved) > 0 {
-			return false, err
 		}
 	}
 	parked, err := w.Backlog.Parked(ctx)

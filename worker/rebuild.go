@@ -155,6 +155,9 @@ func (w *Worker) writeStock(ctx context.Context, p *proof) error {
 	if !held {
 		return sql.ErrFenced
 	}
+	if err := refused(w.ledger.RebuildLots(ctx, p.cell, p.epoch, p.lots)); err != nil {
+		return err
+	}
 	return refused(w.ledger.RebuildEnd(ctx, p.activity.Activity, p.epoch, remaining))
 }
 

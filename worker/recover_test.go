@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -197,4 +198,49 @@ func TestRule08RestartDoesNotLiftAPause(t *testing.T) {
 			return err == nil && s.Proven && !s.Recovering && s.Epoch > epoch && s.Status == sale.Paused
 		})
 	})
+}
+
+// A lot that comes between the raised epoch and the reading of the rows is counted under the very epoch that goes live: its note in
+// Redis keeps it from being added again.
+func TestRule09LotUnderTheNewEpochIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(w *world) {
+		a := w.activity(3, 1)
+		w.opened2(a)
+		one := w.worker()
+		p := &proof{cell: lua.Cell{Activity: a.ID}, keep: map[sale.Token]sale.Reservation{}, slots: map[slot]bool{}, sold: map[sale.ID]int64{}}
+		must(t, w.ledger.Unprove(t.Context(), p.cell))
+		var err error
+		p.epoch, err = w.store.RaiseEpoch(t.Context(), a.ID)
+		must(t, err)
+		lot, err := w.store.AddLot(t.Context(), sql.Lot{Operation: "op-" + a.ID.String(), Activity: a.ID, Commodity: commodity, Units: 2})
+		must(t, err)
+		if lot.Epoch != p.epoch {
+			t.Fatalf("lot under epoch %d, recovery under %d", lot.Epoch, p.epoch)
+		}
+		must(t, one.readStock(t.Context(), p))
+		must(t, one.begin(t.Context(), p))
+		must(t, one.writeStock(t.Context(), p))
+		must(t, one.restock(t.Context(), p.cell)) // another worker's turn, before this recovery has marked the lot
+		must(t, one.live(t.Context(), p))
+		w.balanced(a)
+		one.Listener.Close()
+	})
+}
+
+// A recovery that finds another epoch in the database while it drains gives up at once.
+func TestRule03DrainUnderAnotherEpochGivesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	a := w.activity(3, 1)
+	w.opened2(a)
+	one := w.worker()
+	epoch, err := w.store.RaiseEpoch(t.Context(), a.ID)
+	must(t, err)
+	_, err = w.store.RaiseEpoch(t.Context(), a.ID)
+	must(t, err)
+	if done, err := one.drained(t.Context(), nil, []*proof{{cell: lua.Cell{Activity: a.ID}, epoch: epoch}}); done || !errors.Is(err, sql.ErrFenced) {
+		t.Fatalf("drained: %v, %v", done, err)
+	}
+	one.Listener.Close()
 }
