@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"floodgate/console"
+	"floodgate/sale"
+)
+
+func auditCommand() *cobra.Command {
+	return operate("audit [ID]", "promises 1, 2 and 4 over Redis, queue and database; exit 1 where one is broken", cobra.MaximumNArgs(1), func(o *operator, args []string) error {
+		path := "/admin/api/audit"
+		if len(args) == 1 {
+			one, err := activityPath(args[0])
+			if err != nil {
+				return err
+			}
+			path = one + "/audit"
+		}
+		var a console.Audit
+		if err := o.call("GET", path, nil, &a); err != nil {
+			return err
+		}
+		if err := o.print(a, func(w io.Writer) { writeAudit(w, &a) }); err != nil {
+			return err
+		}
+		if !a.Balanced {
+			return errCheckFailed
+		}
+		return nil
+	})
+}
+
+func writeAudit(w io.Writer, a *console.Audit) {
+	for i := range a.Activities {
+		writeBook(w, &a.Activities[i])
+	}
+	q := a.Queue
+	fmt.Fprintf(w, "queue: %d not placed, %d parked, %d dead letters, %d outcomes not announced\n", q.Backlog, q.Parked, q.DeadLetters, q.Unannounced)
+	if q.Error != "" {
+		fmt.Fprintf(w, "queue: does not answer: %s\n", q.Error)
+	}
+	verdict := "balanced"
+	switch {
+	case !a.Balanced:
+		verdict = "NOT BALANCED"
+	case !a.Exact:
+		verdict = "balanced, as far as could be compared"
+	}
+	fmt.Fprintln(w, verdict)
+}
+
+func writeBook(w io.Writer, b *console.ActivityAudit) {
+	fmt.Fprintf(w, "activity %s, %s, %s: %s\n", b.ID, b.Status, b.State, b.Title)
+	fmt.Fprintln(w, "item\ttotal\tremaining\toccupied\tlive\tfallback\tto add\tdifference\tsold\tslots\tcommitted\tbuyers\treserved")
+	for _, s := range b.Items {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", s.Commodity, s.Total, s.Remaining, s.Occupied, s.LiveUnits,
+			s.FallbackLeft, s.ToApply, s.Difference, s.Sold, s.SlotRows, s.Committed, s.BuyersUnits, s.Reserved)
+	}
+	if b.Shelf > 0 {
+		fmt.Fprintf(w, "%d messages are put aside until the stock is proven\n", b.Shelf)
+	}
+	for _, f := range b.Faults {
+		fmt.Fprintf(w, "BROKEN %s: %s\n", f.Check, f.Text)
+	}
+	if b.More > 0 {
+		fmt.Fprintf(w, "and %d more\n", b.More)
+	}
+	fmt.Fprintln(w)
+}
+
+func ledgerCommand() *cobra.Command {
+	var token string
+	c := operate("ledger ID", "the transitions of an activity, oldest first", cobra.ExactArgs(1), func(o *operator, args []string) error {
+		path, err := activityPath(args[0])
+		if err != nil {
+			return err
+		}
+		all := console.Transitions{Transitions: []console.Transition{}}
+		for after := ""; ; {
+			var page console.Transitions
+			q := url.Values{"token": {token}, "after": {after}}
+			if err := o.call("GET", path+"/ledger?"+q.Encode(), nil, &page); err != nil {
+				return err
+			}
+			all.Transitions = append(all.Transitions, page.Transitions...)
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		return o.print(all, func(w io.Writer) {
+			for _, t := range all.Transitions {
+				writeTransition(w, &t)
+			}
+		})
+	})
+	c.Flags().StringVar(&token, "token", "", "only the transitions of this request token")
+	return c
+}
+
+func writeTransition(w io.Writer, t *console.Transition) {
+	at, _ := strconv.ParseInt(t.At, 10, 64) // written by the ledger's scripts
+	fmt.Fprintf(w, "%s\t%s\t%s\t", t.ID, sale.Millis(at).Time().Local().Format("2006-01-02 15:04:05.000"), t.Op)
+	for _, k := range slices.Sorted(maps.Keys(t.Fields)) {
+		fmt.Fprintf(w, " %s=%s", k, t.Fields[k])
+	}
+	fmt.Fprintln(w)
+}
+
+func tokenCommand() *cobra.Command {
+	var user, ttl string
+	c := operate("token --user ID", "a buyer's token for tests, signed by a demo's key", cobra.NoArgs, func(o *operator, _ []string) error {
+		id, err := parseID("--user", user)
+		if err != nil {
+			return err
+		}
+		body := map[string]any{"userId": id}
+		if ttl != "" {
+			body["ttl"] = ttl
+		}
+		var t console.Token
+		if err := o.call("POST", "/admin/api/token", body, &t); err != nil {
+			return err
+		}
+		return o.print(t, func(w io.Writer) { fmt.Fprintln(w, t.Token) })
+	})
+	c.Flags().StringVar(&user, "user", "", "the buyer's id")
+	c.Flags().StringVar(&ttl, "ttl", "", `how long it is good, like "2h"`)
+	return c
+}
+
+func lettersCommand() *cobra.Command {
+	c := &cobra.Command{Use: "dead-letters", Short: "messages that could not be read"}
+	c.AddCommand(
+		operate("list", "the newest 100", cobra.NoArgs, func(o *operator, _ []string) error {
+			var l console.Letters
+			if err := o.call("GET", "/admin/api/dead-letters", nil, &l); err != nil {
+				return err
+			}
+			return o.print(l, func(w io.Writer) {
+				fmt.Fprintln(w, "id\tat\treason\tbody")
+				for _, d := range l.Letters {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%.120q\n", d.ID, local(d.At), d.Reason, d.Body)
+				}
+			})
+		}),
+		operate("replay ID", "puts one into the queue again", cobra.ExactArgs(1), func(o *operator, args []string) error {
+			var answer console.Change
+			if err := o.call("POST", "/admin/api/dead-letters/"+url.PathEscape(args[0])+"/replay", nil, &answer); err != nil {
+				return err
+			}
+			return o.changed(answer, answer)
+		}),
+	)
+	return c
+}
