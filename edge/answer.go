@@ -190,8 +190,8 @@ func (e *Edge) duplicate(c *call) {
 	extra := ""
 	if len(c.live) > 0 {
 		extra = `,"requestToken":"` + string(c.live[0]) + `"`
-		if no := e.orderOf(c); no != 0 {
-			extra += `,"orderNo":"` + no.String() + `"`
+		if c.order != 0 {
+			extra += `,"orderNo":"` + c.order.String() + `"`
 		}
 	}
 	body := errorBody(a.verdict, extra)

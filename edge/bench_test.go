@@ -69,3 +69,33 @@ func TestRefusalsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkAccept is the way from the path to accepted on real Redis, with a queue that answers at once: gathered, and
+// with a reserve call and a send for each. The load runs in the same process.
+func BenchmarkAccept(b *testing.B) {
+	for name, single := range map[string]bool{"gathered": false, "single": true} {
+		b.Run(name, func(b *testing.B) {
+			a := newActivity(sale.MaxTotal, 1)
+			s := newShop(b, onRealRedis(b), selling(a), func(s *setup) { s.cfg.Single = single })
+			path := buyPath(a, 0)
+			b.SetParallelism(128)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				ctx := requestOf(path)
+				for pb.Next() {
+					u := newID()
+					ctx.Request.Header.Set("Authorization", "Bearer "+s.jwt(u))
+					ctx.Request.SetBodyString(buyBody(s.requestToken(u, a.ID), "1"))
+					ctx.Response.Reset()
+					s.edge.serve(ctx)
+					if ctx.Response.StatusCode() != fasthttp.StatusAccepted {
+						b.Errorf("%s", ctx.Response.Body())
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "accepted/s")
+			b.ReportMetric(float64(b.N)/float64(s.queue.sends), "messages/send")
+		})
+	}
+}

@@ -33,6 +33,7 @@ type call struct {
 	wake       chan func() // a batch to lead, or nil: answered
 	answer     sale.Code
 	live       []sale.Token // the user's live tokens, with a duplicate
+	order      sale.ID      // of the first of them, once there is one
 	at         time.Time    // arrival
 	asked      time.Time    // before the reserve call that it was answered by; monotonic
 	batch      *reserved    // the reserve batch that it took its unit in

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"floodgate/lua"
 	"floodgate/sale"
 )
 
@@ -83,6 +84,12 @@ func TestCase07LimitAgainstParallelTokens(t *testing.T) {
 		want(t, "remaining", s.remaining(a), 99)
 		again := s.mustBuy(a, u, s.requestToken(u, a.ID), "1")
 		want(t, "again", again.told(t), sale.Duplicate)
+		first := s.queue.all()[0]
+		_, err := s.ledger.Commit(t.Context(), lua.Cell{Activity: a.ID}, []lua.Settlement{{Commodity: first.Commodity, Quantity: 1,
+			Outcome: sale.Outcome{User: u, Token: first.Token, Outcome: sale.PendingPayment, OrderNo: 77, PayBy: 5, At: 4}}})
+		must(t, err)
+		placed := s.mustBuy(a, u, s.requestToken(u, a.ID), "1")
+		want(t, "names the order", placed.field(t, "error", "orderNo"), any("77"))
 		want(t, "names the live token", again.field(t, "error", "requestToken"), any(string(s.queue.all()[0].Token)))
 	})
 }

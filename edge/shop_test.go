@@ -72,7 +72,7 @@ type setup struct {
 func testConfig() Config {
 	return Config{Listen: "127.0.0.1:0", AllowedOrigins: []string{testOrigin}, TokenTTL: 10 * time.Minute, ReserveTimeout: 2 * time.Second,
 		SendTimeout: 5 * time.Second, WorkerTimeout: time.Second, Waiting: 8192, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
-		IdleTimeout: time.Minute, Connections: 10000}
+		IdleTimeout: time.Minute, Connections: 10000, SaveMemory: true}
 }
 
 // newActivity sells now.

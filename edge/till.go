@@ -71,10 +71,16 @@ func (t *till) reserve(batch []*call) {
 	}
 	took := &reserved{cell: t.cell, pending: reply.Pending}
 	send := make([]*call, 0, len(batch))
+	var had []*call
 	for i, c := range batch {
 		answer := reply.Answers[i]
 		c.asked = asked
 		if c.confirming || !goesOn(answer.Code) || (answer.Code == lua.Again && t.edge.acked.has(c.token)) {
+			if answer.Code == lua.Duplicate && !c.confirming && len(answer.Live) > 0 {
+				c.live = answer.Live
+				had = append(had, c)
+				continue
+			}
 			t.settle(c, answer)
 			continue
 		}
@@ -87,6 +93,25 @@ func (t *till) reserve(batch []*call) {
 		send = append(send, c)
 	}
 	t.edge.enqueue(send)
+	if len(had) > 0 {
+		had[0].wake <- func() { t.nameOrders(had) }
+	}
+}
+
+// nameOrders tells those who already have theirs the number of their order, once there is one: one read for a batch.
+func (t *till) nameOrders(had []*call) {
+	tokens := make([]sale.Token, len(had))
+	for i, c := range had {
+		tokens[i] = c.live[0]
+	}
+	found, err := t.edge.reservations(t.cell.Activity, tokens...)
+	if err != nil {
+		t.edge.metrics.hear(fmt.Errorf("cannot read the orders of duplicates: %w", err))
+	}
+	for _, c := range had {
+		c.order = found[c.live[0]].OrderNo
+		c.done(sale.Duplicate)
+	}
 }
 
 // ask is the reserve call, asked again where it is unanswered. The time is that before the last try: whatever the reply
@@ -135,7 +160,6 @@ func (t *till) settle(c *call, answer lua.ReserveAnswer) {
 		// The unit went while this process stood still. The message may yet be adopted: the token's poll knows.
 		c.done(sale.Busy)
 	default:
-		c.live = answer.Live
 		c.done(refusalOf(answer.Code))
 	}
 }

@@ -87,15 +87,6 @@ func (e *Edge) reservations(activity sale.ID, tokens ...sale.Token) (map[sale.To
 	return e.deps.Ledger.Reservations(ctx, lua.Cell{Activity: activity}, tokens...)
 }
 
-// orderOf is the number of the order behind a duplicate's live token; 0 while there is none, or Redis does not say.
-func (e *Edge) orderOf(c *call) sale.ID {
-	found, err := e.reservations(c.activity, c.live[0])
-	if err != nil {
-		return 0
-	}
-	return found[c.live[0]].OrderNo
-}
-
 // requestView is where a request token stands.
 type requestView struct {
 	RequestToken sale.Token  `json:"requestToken"`
