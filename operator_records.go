@@ -7,10 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"floodgate/console"
+	"floodgate/identity"
 	"floodgate/sale"
 )
 
@@ -114,26 +116,48 @@ func writeTransition(w io.Writer, t *console.Transition) {
 	fmt.Fprintln(w)
 }
 
+// tokenCommand signs with the configured key itself; without one the console of a demo signs with the key that it made.
 func tokenCommand() *cobra.Command {
-	var user, ttl string
-	c := operate("token --user ID", "a buyer's token for tests, signed by a demo's key", cobra.NoArgs, func(o *operator, _ []string) error {
+	var user string
+	var ttl time.Duration
+	c := &cobra.Command{Use: "token --user ID", Short: "a buyer's token for tests, signed with the shop's key", Args: cobra.NoArgs}
+	c.Flags().StringP("output", "o", "text", "text or json")
+	c.Flags().StringVar(&user, "user", "", "the buyer's id")
+	c.Flags().DurationVar(&ttl, "ttl", 2*time.Hour, "how long it is good")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		o, err := newOperator(cmd)
+		if err != nil {
+			return err
+		}
 		id, err := parseID("--user", user)
 		if err != nil {
 			return err
 		}
-		body := map[string]any{"userId": id}
-		if ttl != "" {
-			body["ttl"] = ttl
-		}
-		var t console.Token
-		if err := o.call("POST", "/admin/api/token", body, &t); err != nil {
+		t, err := o.sign(id, ttl)
+		if err != nil {
 			return err
 		}
 		return o.print(t, func(w io.Writer) { fmt.Fprintln(w, t.Token) })
-	})
-	c.Flags().StringVar(&user, "user", "", "the buyer's id")
-	c.Flags().StringVar(&ttl, "ttl", "", `how long it is good, like "2h"`)
+	}
 	return c
+}
+
+func (o *operator) sign(user sale.ID, ttl time.Duration) (t console.Token, err error) {
+	if o.cfg.Auth.Key == "" {
+		if err := o.connect(); err != nil {
+			return t, err
+		}
+		return t, o.call("POST", "/admin/api/token", map[string]any{"userId": user, "ttl": ttl.String()}, &t)
+	}
+	signer, err := identity.NewSigner(o.cfg.Auth)
+	if err != nil {
+		return t, usagef("auth: %w", err)
+	}
+	if t.Token, err = signer.Sign(user, ttl); err != nil {
+		return t, usageError{err}
+	}
+	t.User, t.ExpiresAt = user, sale.At(time.Now().Add(ttl))
+	return t, nil
 }
 
 func lettersCommand() *cobra.Command {
