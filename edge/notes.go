@@ -10,7 +10,7 @@ import (
 
 const (
 	notesRoom    = 8192                   // a note that is lost only makes the sweep look earlier
-	notesBatch   = 256                    // members one call moves
+	notesBatch   = 64                     // members one call moves, 15 KB each at most
 	notesTimeout = 500 * time.Millisecond // off the critical path
 )
 

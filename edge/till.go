@@ -57,7 +57,7 @@ type reserved struct {
 // reserve asks the ledger for a batch and sends on those who got a unit.
 func (t *till) reserve(batch []*call) {
 	price := batch[len(batch)-1].item.Price
-	reply, asked, err := t.ask(batch, price)
+	reply, err := t.ask(batch, price)
 	crashpoint.At("edge.reserved")
 	t.line.landed()
 	if err != nil {
@@ -66,15 +66,16 @@ func (t *till) reserve(batch []*call) {
 		}
 		return
 	}
-	if toldStock(&reply) {
+	if reply.toldStock() {
 		t.edge.soldOut.learn(t, reply.Epoch, reply.Version, reply.Remaining)
 	}
 	took := &reserved{cell: t.cell, pending: reply.Pending}
 	send := make([]*call, 0, len(batch))
 	var had []*call
+	taken := reply.taken()
 	for i, c := range batch {
 		answer := reply.Answers[i]
-		c.asked = asked
+		c.asked = reply.asked
 		if c.confirming || !goesOn(answer.Code) || (answer.Code == lua.Again && t.edge.acked.has(c.token)) {
 			if answer.Code == lua.Duplicate && !c.confirming && len(answer.Live) > 0 {
 				c.live = answer.Live
@@ -84,7 +85,7 @@ func (t *till) reserve(batch []*call) {
 			t.settle(c, answer)
 			continue
 		}
-		if answer.Code == lua.Reserved {
+		if answer.Code == taken {
 			c.batch = took
 			took.left.Add(1)
 		}
@@ -114,34 +115,50 @@ func (t *till) nameOrders(had []*call) {
 	}
 }
 
-// ask is the reserve call, asked again where it is unanswered. The time is that before the last try: whatever the reply
-// says was true no earlier.
-func (t *till) ask(batch []*call, price sale.Cents) (reply lua.ReserveReply, asked time.Time, err error) {
+// replied is the answer to a reserve call that may have been asked more than once.
+type replied struct {
+	lua.ReserveReply
+	asked time.Time // before the last try: whatever the reply says was true no earlier
+	tries int
+}
+
+// ask is the reserve call, asked again with the same tokens where it is unanswered.
+func (t *till) ask(batch []*call, price sale.Cents) (r replied, err error) {
 	requests := make([]lua.ReserveRequest, len(batch))
 	for i, c := range batch {
 		requests[i] = lua.ReserveRequest{Token: c.token, User: c.user, Quantity: c.quantity}
 	}
 	t.edge.metrics.reserveBatch.Observe(float64(len(batch)))
-	for range reserveTries {
-		asked = time.Now()
+	for r.tries < reserveTries {
+		r.tries++
+		r.asked = time.Now()
 		ctx, cancel := context.WithTimeout(t.edge.work, t.edge.cfg.ReserveTimeout)
-		reply, err = t.edge.deps.Ledger.Reserve(ctx, t.cell, t.commodity, price, requests)
+		r.ReserveReply, err = t.edge.deps.Ledger.Reserve(ctx, t.cell, t.commodity, price, requests)
 		cancel()
-		if err == nil && len(reply.Answers) != len(batch) {
-			panic(fmt.Sprintf("edge: %d answers to %d requests", len(reply.Answers), len(batch)))
+		if err == nil && len(r.Answers) != len(batch) {
+			panic(fmt.Sprintf("edge: %d answers to %d requests", len(r.Answers), len(batch)))
 		}
 		if err == nil || errors.Is(err, lua.ErrUnopened) || errors.Is(err, lua.ErrUnproven) {
-			return reply, asked, err
+			return r, err
 		}
 		t.edge.metrics.unanswered.Inc()
 	}
 	t.edge.metrics.hear(fmt.Errorf("cannot reserve item %s of activity %s: %w", t.commodity, t.cell.Activity, err))
-	return reply, asked, err
+	return r, err
+}
+
+// taken is the code of those whose tokens make up the reply's pending member: the reserved ones, or, where an earlier try
+// took them and its answer was lost, all that are there again.
+func (r *replied) taken() lua.Code {
+	if r.tries > 1 && !slices.ContainsFunc(r.Answers, func(a lua.ReserveAnswer) bool { return a.Code != lua.Again }) {
+		return lua.Again
+	}
+	return lua.Reserved
 }
 
 // toldStock says that the reply's remaining is the stock: where the stock is not open or not proven it is a placeholder.
-func toldStock(reply *lua.ReserveReply) bool {
-	return !slices.ContainsFunc(reply.Answers, func(a lua.ReserveAnswer) bool {
+func (r *replied) toldStock() bool {
+	return !slices.ContainsFunc(r.Answers, func(a lua.ReserveAnswer) bool {
 		return a.Code == lua.Unopened || a.Code == lua.Unproven
 	})
 }
