@@ -78,7 +78,7 @@ func (b *book) checkItem(s *ItemAudit) {
 
 // QueueAudit is how far placing is behind the queue, and what lies beside the way. None of it breaks a promise.
 type QueueAudit struct {
-	Backlog     int64        `json:"backlog"` // messages not placed yet
+	Backlog     int64        `json:"backlog"` // messages not placed yet, at most: a queue may number its first message 1
 	Parked      int64        `json:"parked"`  // in the retry topic: 0 unless something went wrong
 	Queues      []QueuePlace `json:"queues"`
 	DeadLetters int          `json:"deadLetters"` // at most 1000 are counted

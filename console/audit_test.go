@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -177,4 +178,37 @@ func (w *world) mustFind(t *testing.T, d damage) {
 	if a.Balanced || a.Activities[0].Balanced || !found {
 		t.Errorf("balanced %v, want %s of user %s among %+v", a.Balanced, d.check, d.user, a.Activities[0].Faults)
 	}
+}
+
+// A sale that never holds still is judged by its bounds, and the audit says so; damage that no instant allows is found all the same.
+func TestAuditOfAMovingSale(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		s := w.shop()
+		quit, done := make(chan struct{}), make(chan error, 1)
+		go func() {
+			for {
+				select {
+				case <-quit:
+					done <- nil
+					return
+				default:
+				}
+				if err := errors.Join(w.deps.Ledger.Pause(w.ctx, cellOf(s.id)), w.deps.Ledger.Resume(w.ctx, cellOf(s.id))); err != nil {
+					done <- err
+					return
+				}
+			}
+		}()
+		a := w.audited(s.id)
+		w.exec("DELETE FROM slots WHERE order_no = ? AND slot = 1", int64(s.sold.No))
+		damaged := w.audited(s.id)
+		close(quit)
+		must(t, <-done)
+		if one := a.Activities[0]; !a.Balanced || a.Exact || one.State != "moving" {
+			t.Errorf("%+v", one)
+		}
+		if one := damaged.Activities[0]; damaged.Balanced || len(one.Faults) != 2 || one.Faults[1].Token != s.sold.Token {
+			t.Errorf("%+v", one)
+		}
+	})
 }
