@@ -195,6 +195,19 @@ func TestAnEdgeWithoutRedisIsBusy(t *testing.T) {
 	}
 }
 
+// One activity that cannot be read hides no other.
+func TestABrokenActivityHidesNoOther(t *testing.T) {
+	t.Parallel()
+	broken, good := newActivity(10, 1), newActivity(10, 1)
+	s := newShop(t, selling(broken, good))
+	s.mini.HSet("seckill:{"+broken.ID.String()+".0}:meta", "catalog", "{")
+	u := newID()
+	must(t, s.ledger.Pause(t.Context(), lua.Cell{Activity: good.ID}))
+	eventually(t, "news of the good one", func() bool { return s.refusedAs(good) == sale.Busy })
+	want(t, "the broken one goes on as it was", s.mustBuy(broken, u, s.requestToken(u, broken.ID), "1").told(t), sale.Accepted)
+	want(t, "ready", s.edge.Ready() == nil, true)
+}
+
 // noLedger is a Redis that never answered.
 type noLedger struct{ Ledger }
 

@@ -17,6 +17,7 @@ const (
 	readTimeout   = time.Second      // of one read about one activity
 	staleAfter    = 5 * time.Second  // without a read this edge is not ready
 	maxActivities = 1000             // read every second by every edge
+	readFailures  = 3                // in a row: Redis does not answer
 	stockRoom     = 1024             // messages that may wait while the state is read
 	forgetAfter   = 10 * time.Minute // an ended activity that left Redis is forgotten this long after its end
 )
@@ -80,7 +81,7 @@ func (c *catalog) readSoon() {
 // refresh reads everything and swaps the snapshot. Where Redis does not answer the old one stands: purchases are then
 // refused by the reserve call itself.
 func (c *catalog) refresh(ctx context.Context) {
-	read, err := c.read(ctx)
+	read, unread, err := c.read(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.edge.metrics.hear(err)
@@ -94,7 +95,10 @@ func (c *catalog) refresh(ctx context.Context) {
 		next.activities[id] = c.activityOf(state.Catalog, state)
 	}
 	for id, a := range old.activities {
-		if next.activities[id] == nil {
+		switch {
+		case unread[id]:
+			next.activities[id] = a
+		case next.activities[id] == nil:
 			c.keep(next, a)
 		}
 	}
@@ -120,29 +124,37 @@ func (c *catalog) refresh(ctx context.Context) {
 	}
 }
 
-// read asks Redis for all opened activities.
-func (c *catalog) read(ctx context.Context) (map[sale.ID]lua.State, error) {
+// read asks Redis for all opened activities. One that cannot be read is unread and hides no other; several in a row are
+// a Redis that does not answer.
+func (c *catalog) read(ctx context.Context) (read map[sale.ID]lua.State, unread map[sale.ID]bool, err error) {
 	limit, cancel := context.WithTimeout(ctx, readTimeout)
 	ids, err := c.edge.deps.Ledger.Activities(limit)
 	cancel()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(ids) > maxActivities {
 		c.edge.metrics.hear(errors.New("more than 1000 activities in Redis: the rest is not sold here"))
 		ids = ids[:maxActivities]
 	}
-	read := make(map[sale.ID]lua.State, len(ids))
+	read, unread = make(map[sale.ID]lua.State, len(ids)), map[sale.ID]bool{}
+	failed := 0
 	for _, id := range ids {
 		state, err := c.inspect(ctx, id)
 		if err != nil {
-			return nil, err
+			unread[id] = true
+			if failed++; failed == readFailures || len(unread) == len(ids) {
+				return nil, nil, err
+			}
+			c.edge.metrics.hear(err)
+			continue
 		}
+		failed = 0
 		if state.Opened && state.Catalog.ID == id {
 			read[id] = state
 		}
 	}
-	return read, nil
+	return read, unread, nil
 }
 
 func (c *catalog) activityOf(a sale.Activity, state lua.State) *activity {
