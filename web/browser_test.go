@@ -1,9 +1,6 @@
-//go:build browser
-
 package web
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -12,102 +9,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"floodgate/web/browsertest"
 )
 
-var browser context.Context // one Chromium for all tests; each test has a profile of its own in it
+// browser is one Chromium for all tests, started by the first that needs it.
+var browser = sync.OnceValues(func() (*browsertest.Browser, error) {
+	b, err := browsertest.Start()
+	if err == nil {
+		stopBrowser = b.Stop
+	}
+	return b, err
+})
+
+var stopBrowser = func() {}
 
 func TestMain(m *testing.M) {
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(time.Minute))
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), flags...)
-	var quit context.CancelFunc
-	browser, quit = chromedp.NewContext(allocator)
-	if err := chromedp.Do(browser); err != nil {
-		fmt.Fprintln(os.Stderr, "the page tests need Chromium (Debian: apt-get install chromium):", err)
-		os.Exit(1)
-	}
 	code := m.Run()
-	quit()
-	stop()
+	stopBrowser()
 	os.Exit(code)
 }
 
-// tab is one page; any script error in it fails the test. A refused request is no error.
-type tab struct {
-	t   *testing.T
-	ctx context.Context
-}
+// tab is the page of a shop in a browser.
+type tab struct{ *browsertest.Tab }
 
-func openTab(t *testing.T, parent context.Context, opts ...chromedp.ContextOption) *tab {
+func newTab(t *testing.T) tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(parent, opts...)
-	var mu sync.Mutex
-	var faults []string
-	err := chromedp.Listen(ctx, func(ev any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch e := ev.(type) {
-		case *runtime.EventExceptionThrown:
-			faults = append(faults, fmt.Sprintf("%+v", e.ExceptionDetails))
-		case *runtime.EventConsoleAPICalled:
-			if e.Type == runtime.ConsoleAPICalledTypeError {
-				faults = append(faults, fmt.Sprint(e.Args))
-			}
-		case *log.EventEntryAdded:
-			lineCut := strings.Contains(e.Entry.Text, "WebSocket connection to")
-			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !lineCut {
-				faults = append(faults, e.Entry.Text)
-			}
-		}
-	})
+	b, err := browser()
 	if err != nil {
-		t.Fatal("cannot open a tab:", err)
+		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
-	t.Cleanup(func() { stop(); cancel() })
-	t.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, f := range faults {
-			t.Error("the browser's console:", f)
-		}
-	})
-	return &tab{t, ctx}
-}
-
-func newTab(t *testing.T) *tab { return openTab(t, browser, chromedp.WithNewBrowserContext()) }
-
-func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// until waits for an expression to become true. (The library's own poll evaluates text, which the policy forbids.)
-func (b *tab) until(js string) {
-	b.t.Helper()
-	deadline, tick := time.After(25*time.Second), time.NewTicker(30*time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](js)); err == nil && ok {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.body.innerText`))
-			b.t.Fatalf("never true: %s\nthe page says:\n%s", js, text)
-		}
-	}
-}
-
-func (b *tab) says(selector, text string) {
-	b.t.Helper()
-	b.until(fmt.Sprintf(`(document.querySelector(%q)?.innerText || "").includes(%q)`, selector, text))
+	return tab{b.Open(t)}
 }
 
 const (
@@ -116,26 +49,16 @@ const (
 	firstTold = first + " .told"
 )
 
-func (b *tab) login(s *shop) {
-	b.t.Helper()
-	b.run(chromedp.Navigate(s.url + "/a/" + activityID))
-	b.says("h1", "Midnight sale")
-	b.do(`document.querySelector("#login button").click()`)
-	b.says("#user", userID)
-	b.until(`document.querySelector("#login").hidden`)
+func (b tab) login(s *shop) {
+	b.Run(chromedp.Navigate(s.url + "/a/" + activityID))
+	b.Says("h1", "Midnight sale")
+	b.Do(`document.querySelector("#login button").click()`)
+	b.Says("#user", userID)
+	b.Until(`document.querySelector("#login").hidden`)
 }
 
-// do runs a statement on the page.
-func (b *tab) do(js string) {
-	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](js+"; true")); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *tab) click() {
-	b.t.Helper()
-	b.do(fmt.Sprintf(`document.querySelector(%q).click()`, firstBuy))
+func (b tab) click() {
+	b.Do(fmt.Sprintf(`document.querySelector(%q).click()`, firstBuy))
 }
 
 func (s *shop) count(hit string) int {
@@ -165,26 +88,26 @@ func TestPurchaseFromCountdownToOrder(t *testing.T) {
 	t.Parallel()
 	s, b := newShop(t, 6*time.Second), newTab(t)
 	b.login(s)
-	b.says(firstBuy, "Opens in 00:0")
-	b.until(`document.querySelector("#s").textContent === "02"`)
+	b.Says(firstBuy, "Opens in 00:0")
+	b.Until(`document.querySelector("#s").textContent === "02"`)
 	if n := s.count("GET /api/time"); n != 3 {
 		t.Errorf("the clock was asked for %d times, want 3", n)
 	}
 	before := s.count("")
-	b.says(firstBuy, "Buy now")
+	b.Says(firstBuy, "Buy now")
 	if n := s.count("") - before; n != 0 {
 		t.Errorf("%d requests between load and start: %v", n, s.hits)
 	}
 	b.click()
-	b.says(firstBuy, "Accepted")
-	b.says(firstTold, "Your order is being made")
+	b.Says(firstBuy, "Accepted")
+	b.Says(firstTold, "Your order is being made")
 	s.placeAll()
-	b.says(firstTold, "Pay within 14:")
-	b.says(firstTold, orderNo)
-	b.says("#orders", orderNo)
-	b.says("#orders", "¥899.00")
-	b.says(firstBuy, "You have yours")
-	b.until(`Object.keys(localStorage).every((k) => !k.startsWith("fg.pending"))`)
+	b.Says(firstTold, "Pay within 14:")
+	b.Says(firstTold, orderNo)
+	b.Says("#orders", orderNo)
+	b.Says("#orders", "¥899.00")
+	b.Says(firstBuy, "You have yours")
+	b.Until(`Object.keys(localStorage).every((k) => !k.startsWith("fg.pending"))`)
 }
 
 // TestAnswers: what the order call answers, in turn; what the buyer reads in the end; how many order calls and how many
@@ -210,11 +133,12 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, b := newShop(t, -time.Minute), newTab(t)
 			s.script, s.instant = c.script, true
 			b.login(s)
 			b.click()
-			b.says(firstTold, c.told)
+			b.Says(firstTold, c.told)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			tokens := slices.Compact(slices.Clone(s.posts))
@@ -229,19 +153,19 @@ func TestReloadSecondTabAndLostSocketComeToTheTruth(t *testing.T) {
 	t.Parallel()
 	s, b := newShop(t, -time.Minute), newTab(t)
 	b.login(s)
-	second := openTab(t, b.ctx)
-	second.run(chromedp.Navigate(s.url + "/a/" + activityID))
-	second.says(firstBuy, "Buy now")
+	second := tab{b.Second()}
+	second.Run(chromedp.Navigate(s.url + "/a/" + activityID))
+	second.Says(firstBuy, "Buy now")
 	b.click()
-	b.says(firstBuy, "Accepted")
-	second.says(firstBuy, "Accepted")
-	b.run(chromedp.Reload())
-	b.says(firstBuy, "Accepted")
+	b.Says(firstBuy, "Accepted")
+	second.Says(firstBuy, "Accepted")
+	b.Run(chromedp.Reload())
+	b.Says(firstBuy, "Accepted")
 	s.cutSockets()
-	b.says("#line", "Reconnecting")
+	b.Says("#line", "Reconnecting")
 	s.placeAll() // nobody is told: both tabs must ask
-	b.says(firstTold, "Pay within")
-	second.says(firstTold, "Pay within")
+	b.Says(firstTold, "Pay within")
+	second.Says(firstTold, "Pay within")
 	if len(s.posts) != 1 {
 		t.Errorf("%d order calls, want 1", len(s.posts))
 	}
@@ -257,10 +181,25 @@ func TestStockIsLiveWithAndWithoutSocket(t *testing.T) {
 		c.WriteJSON(object{"type": "stock", "activityId": activityID, "items": s.items})
 	}
 	s.mu.Unlock()
-	b.says(first, "41 left")
+	b.Says(first, "41 left")
 	s.cutSockets()
 	s.mu.Lock()
 	s.items[0]["remaining"], s.items[0]["soldOut"] = 0, true
 	s.mu.Unlock()
-	b.says(firstBuy, "Sold out")
+	b.Says(firstBuy, "Sold out")
+}
+
+func TestOrderComesWithoutNotifier(t *testing.T) {
+	t.Parallel()
+	s, b := newShop(t, -time.Minute), newTab(t)
+	s.cutSockets() // and none is let in
+	b.login(s)
+	b.click()
+	b.Says(firstBuy, "Accepted")
+	s.placeAll() // nobody is told
+	b.Says(firstTold, "Pay within")
+	b.Says(firstTold, orderNo)
+	if n := s.count("GET /api/requests/"); n == 0 || len(s.posts) != 1 {
+		t.Errorf("%d polls and %d order calls, want some and 1", n, len(s.posts))
+	}
 }

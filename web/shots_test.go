@@ -1,4 +1,4 @@
-//go:build browser && shots
+//go:build shots
 
 package web
 
@@ -39,41 +39,40 @@ func TestScreenshots(t *testing.T) {
 		for _, lang := range []string{"en", "zh-CN"} {
 			s, b := newShop(t, st.opens), newTab(t)
 			s.script, s.instant = st.script, name == "order"
-			b.run(chromedp.Navigate(s.url + "/"))
-			b.do(`localStorage.setItem("fg.lang", "` + lang + `")`)
+			b.Run(chromedp.Navigate(s.url + "/"))
+			b.Do(`localStorage.setItem("fg.lang", "` + lang + `")`)
 			if name == "open" {
-				b.run(chromedp.Reload())
-				b.says(".sale", "Midnight")
-				b.shoot(folder, "list-"+lang)
-				b.run(chromedp.Navigate(s.url + "/a/" + activityID))
-				b.says("h1", "Midnight")
-				b.shoot(folder, "login-"+lang)
+				b.Run(chromedp.Reload())
+				b.Says(".sale", "Midnight")
+				b.shoot(t, folder, "list-"+lang)
+				b.Run(chromedp.Navigate(s.url + "/a/" + activityID))
+				b.Says("h1", "Midnight")
+				b.shoot(t, folder, "login-"+lang)
 			}
 			b.login(s)
 			if st.press {
 				b.click()
-				b.until(fmt.Sprintf(`document.querySelector(%q).innerText.trim() !== ""`, firstTold))
+				b.Until(fmt.Sprintf(`document.querySelector(%q).innerText.trim() !== ""`, firstTold))
 			}
 			if st.told == orderNo {
-				b.says(firstTold, orderNo)
+				b.Says(firstTold, orderNo)
 			}
-			b.shoot(folder, name+"-"+lang)
+			b.shoot(t, folder, name+"-"+lang)
 		}
 	}
 }
 
-func (b *tab) shoot(folder, name string) {
-	b.t.Helper()
+func (b tab) shoot(t *testing.T, folder, name string) {
 	for _, width := range []int64{360, 768, 1280} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.run(chromedp.EmulateViewport(width, 800), media("prefers-color-scheme", scheme))
-			b.until(`document.documentElement.scrollWidth <= innerWidth`) // nothing scrolls sideways
-			png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+			b.Run(chromedp.EmulateViewport(width, 800), media("prefers-color-scheme", scheme))
+			b.Until(`document.documentElement.scrollWidth <= innerWidth`) // nothing scrolls sideways
+			png, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
 			if err != nil {
-				b.t.Fatal(err)
+				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), png, 0o644); err != nil {
-				b.t.Fatal(err)
+				t.Fatal(err)
 			}
 		}
 	}
