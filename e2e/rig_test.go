@@ -61,16 +61,37 @@ type proc struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// build makes the binary under test with the race detector and the kill points.
+// build makes the binary under test with the race detector and the kill points, once a test run.
 func build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "floodgate")
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(binaries, "floodgate")
 	cmd := exec.Command("go", "build", "-race", "-tags", "crashpoints", "-o", binary, "floodgate")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build: %v\n%s", err, out)
+		return "", fmt.Errorf("cannot build: %w\n%s", err, out)
 	}
-	return binary
+	return binary, nil
+})
+
+// binaries is the folder of what was built.
+var binaries string
+
+func TestMain(m *testing.M) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "floodgate-e2e"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(binaries)
+	os.Exit(code)
 }
 
 // newRig starts a private stack, two edges, two workers, a notifier and a console.
