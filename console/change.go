@@ -196,6 +196,8 @@ func (c *Console) open(ctx context.Context, a sql.Activity, r *http.Request) err
 		return conflict("activity %s is paused: resume it", a.ID)
 	case a.EndsAt <= now:
 		return conflict("the window of activity %s is over: extend it first", a.ID)
+	case a.StartsAt > now && a.EndsAt.Time().Sub(now.Time()) > sale.MaxWindow:
+		return conflict("activity %s ends more than a year from now: shorten it first", a.ID)
 	case a.StartsAt > now:
 		if err := c.deps.Store.SetWindow(ctx, a.ID, now, a.EndsAt); err != nil {
 			return err
