@@ -76,6 +76,7 @@ func startServer(env *testscript.Env) error {
 		if json.Unmarshal(lines.Bytes(), &ready) == nil && ready["msg"] == "ready" {
 			env.Setenv("FLOODGATE_CONSOLE_LISTEN", ready["console"])
 			env.Setenv("FLOODGATE_DATA_DIR", dir)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // built with -race, each command would sleep for a second at its end
 			env.Setenv("EDGE", "http://"+ready["edge"])
 			return nil
 		}
