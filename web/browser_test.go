@@ -203,3 +203,18 @@ func TestOrderComesWithoutNotifier(t *testing.T) {
 		t.Errorf("%d polls and %d order calls, want some and 1", n, len(s.posts))
 	}
 }
+
+func TestListShowsASaleThatIsPlannedLater(t *testing.T) {
+	t.Parallel()
+	s, b := newShop(t, time.Hour), newTab(t)
+	s.mu.Lock()
+	s.unplanned = true
+	s.mu.Unlock()
+	b.Run(chromedp.Navigate(s.url + "/"))
+	b.Says("#note", "No sale is planned")
+	s.mu.Lock()
+	s.unplanned = false
+	s.mu.Unlock()
+	b.Says(".sale", "Midnight sale")
+	b.Until(`document.querySelector("#note").textContent === ""`)
+}

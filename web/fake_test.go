@@ -43,6 +43,8 @@ type shop struct {
 	sockets  map[*websocket.Conn]bool
 	noSocket bool
 	instant  bool // an accepted request is an order at once
+
+	unplanned bool // the list is empty
 }
 
 func newShop(t *testing.T, opensIn time.Duration) *shop {
@@ -104,7 +106,11 @@ func (s *shop) api(w http.ResponseWriter, r *http.Request) {
 	case parts[0] == "demo":
 		answer(w, 200, object{"token": "jwt", "userId": userID})
 	case r.URL.Path == "/api/activities":
-		answer(w, 200, object{"now": time.Now().UnixMilli(), "activities": []object{s.activity()}})
+		sales := []object{s.activity()}
+		if s.unplanned {
+			sales = sales[:0]
+		}
+		answer(w, 200, object{"now": time.Now().UnixMilli(), "activities": sales})
 	case kind == "GET activities "+activityID:
 		answer(w, 200, s.activity())
 	case r.Header.Get("Authorization") != "Bearer jwt":

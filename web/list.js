@@ -1,5 +1,5 @@
-// The list of sales. It asks once, and again by itself only where that failed.
-import { backoff, wait } from "./line.js";
+// The list of sales. It asks once, and again by itself only where that failed or no sale is planned yet.
+import { backoff, jitter, wait } from "./line.js";
 import { Shop } from "./shop.js";
 import { $, make, phaseOf, put, settings, speak, windowText } from "./view.js";
 import { say } from "./words.js";
@@ -27,16 +27,23 @@ function render() {
   $("sales").replaceChildren(...withPhase.map(({ a, phase }) => card(a, phase)));
 }
 
+/** A sale may be planned any moment, for whoever looks: where there is none there is no crowd that asks. */
+async function unhurried() {
+  do await wait(2000 + jitter(3000));
+  while (document.hidden);
+}
+
 speak(render);
-for (let n = 0; !sales; n++) {
+setInterval(render, 30000); // a sale that opens moves up
+for (let n = 0; !sales?.length; n++) {
   const r = await shop.ask("GET", "/api/activities");
   if (r.status === 200) {
     shop.offset = r.body.now - Date.now();
     sales = r.body.activities;
+    render();
+    if (!sales.length) await unhurried();
   } else {
-    put($("note"), say("cannot_load"));
+    if (!sales) put($("note"), say("cannot_load"));
     await wait(backoff(n, 1000, 15000));
   }
 }
-render();
-setInterval(render, 30000); // a sale that opens moves up
