@@ -271,3 +271,20 @@ func TestOps(t *testing.T) {
 		t.Errorf("alive, and answers %d", status)
 	}
 }
+
+// Somebody who began to preheat before a pause, and ends after it, lifts nothing.
+func TestLatePreheatLiftsNoPause(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		id := w.create(-time.Hour, time.Hour)
+		created, err := w.store.Activity(w.ctx, id)
+		must(t, err)
+		w.did(at(id, "/preheat"), "")
+		w.did(at(id, "/pause"), "")
+		must(t, w.preheat(w.ctx, created, nil))
+		now, err := w.store.Activity(w.ctx, id)
+		must(t, err)
+		if now.Status != sale.Paused || w.state(id).Status != sale.Paused {
+			t.Errorf("%s in the database, %s in Redis", now.Status, w.state(id).Status)
+		}
+	})
+}

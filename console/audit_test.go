@@ -64,6 +64,26 @@ func TestAuditOfAWholeShop(t *testing.T) {
 	})
 }
 
+// While a recovery is under way Redis is not compared, and the audit says so.
+func TestAuditWhileTheStockIsProven(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		s := w.shop()
+		_, err := w.store.RaiseEpoch(w.ctx, s.id)
+		must(t, err)
+		if a := w.audited(s.id); !a.Balanced || a.Exact || a.Activities[0].State != "not proven" {
+			t.Errorf("%+v", a.Activities[0])
+		}
+		must(t, w.deps.Ledger.Unprove(w.ctx, cellOf(s.id)))
+		if a := w.audited(s.id); !a.Balanced || a.Exact || a.Activities[0].State != "not proven" {
+			t.Errorf("%+v", a.Activities[0])
+		}
+		w.exec("UPDATE items SET sold = sold + 1 WHERE activity_id = ?", int64(s.id))
+		if a := w.audited(s.id); a.Balanced {
+			t.Error("the database's own books are not looked at")
+		}
+	})
+}
+
 // damage is one hand at one side, and what the audit must say: the check, and the token or user that breaks it.
 type damage struct {
 	name  string

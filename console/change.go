@@ -182,8 +182,7 @@ func (c *Console) preheat(ctx context.Context, a sql.Activity, _ *http.Request) 
 	if err := c.deps.Store.RecordLive(ctx, a.ID, epoch, nil); err != nil {
 		return err
 	}
-	_, err = c.deps.Store.SetStatus(ctx, a.ID, sale.Live)
-	return err
+	return c.deps.Store.MarkOpened(ctx, a.ID)
 }
 
 // open lets buyers in now: preheated where it is not, and the start moved to now where it lies ahead.

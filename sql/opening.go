@@ -33,3 +33,15 @@ func (s *Store) Opening(ctx context.Context, id sale.ID) (a Activity, remaining 
 	}
 	return a, remaining, nil
 }
+
+// MarkOpened makes a created activity live. One that has moved on stays as it is: who opens it late must not lift a pause.
+func (s *Store) MarkOpened(ctx context.Context, id sale.ID) error {
+	err := retry(ctx, func() error {
+		_, err := exec(s.db.WithContext(ctx), "UPDATE activities SET status = ?, updated_at = ? WHERE id = ? AND status = ?", sale.Live, now(), id, sale.Created)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot mark activity %s as open: %w", id, err)
+	}
+	return nil
+}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -79,6 +78,10 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 		return true, nil
 	}
 	if s.Status != a.Status || !sameCatalog(s.Catalog, a.Activity) {
+		// Read again: an operator may have paused it since all activities were read, and has told Redis by now.
+		if a, err = w.store.Activity(ctx, a.ID); err != nil {
+			return false, err
+		}
 		if err := w.ledger.Describe(ctx, a.Activity); err != nil {
 			return false, err
 		}
@@ -125,10 +128,7 @@ func Preheat(ctx context.Context, store *sql.Store, ledger *lua.Ledger, a sql.Ac
 	if err := store.RecordLive(ctx, a.ID, a.Epoch, nil); err != nil {
 		return err
 	}
-	if _, err := store.SetStatus(ctx, a.ID, sale.Live); err != nil && !errors.Is(err, sql.ErrConflict) {
-		return err
-	}
-	return nil
+	return store.MarkOpened(ctx, a.ID)
 }
 
 // restock adds lots that Redis has not had yet; the script refuses one of another epoch, which a rebuild has counted.
