@@ -17,6 +17,10 @@ const tokensAtOnce = 200
 // OrdersByToken reads the rows of request tokens, in no order; a token without a row is left out. The user in the token leads
 // to the unique key, and so later to the user's shard.
 func (s *Store) OrdersByToken(ctx context.Context, tokens ...sale.Token) ([]sale.Order, error) {
+	return ordersByToken(s.db.WithContext(ctx), tokens)
+}
+
+func ordersByToken(db *gorm.DB, tokens []sale.Token) ([]sale.Order, error) {
 	var out []sale.Order
 	for part := range slices.Chunk(tokens, tokensAtOnce) {
 		var where strings.Builder
@@ -35,7 +39,7 @@ func (s *Store) OrdersByToken(ctx context.Context, tokens ...sale.Token) ([]sale
 		if len(args) == 0 {
 			continue
 		}
-		orders, err := find(s.db.WithContext(ctx).Where(where.String(), args...))
+		orders, err := find(db.Where(where.String(), args...))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read orders by token: %w", err)
 		}

@@ -15,9 +15,9 @@ import (
 // MaxPlace is the most rows of one Place call: with 16 columns a row they stay below every limit of parameters and packets.
 const MaxPlace = 500
 
-// placeRounds bounds how often a batch is split and tried again. A round is lost only where somebody else has placed one
-// of its tokens, slots or numbers in the meantime, or a COMMIT was not answered.
-const placeRounds = 8
+// placeRounds bounds how often a batch that collided is tried again. A second collision needs a placer that holds one of
+// the same keys and waits for the item's row; once it has collided itself it locks that row first too.
+const placeRounds = 6
 
 // batch is one Place call on its way: what is still to insert, in the order of the caller, and what became of the rest.
 type batch struct {
@@ -32,35 +32,73 @@ type batch struct {
 var errShort = errors.New("fewer units are left")
 
 // Place inserts rows of one item in one transaction. See [API]. A clean batch costs three statements and the COMMIT; the
-// item's row, which every batch needs, is locked last and so for the shortest time. Where the call fails, nothing or all of it
-// may have been written: the same rows may be given again, and are found.
+// item's row, which every batch needs, is locked last and so for the shortest time. What collides is placed carefully
+// instead. Where the call fails, nothing or all of it may have been written: the same rows may be given again, and are found.
 func (s *Store) Place(ctx context.Context, activity, commodity sale.ID, epoch int64, rows []PlaceRequest) (Placed, error) {
-	b := &batch{activity: activity, commodity: commodity, epoch: epoch, todo: slices.Clone(rows)}
-	err := b.check()
-	lockFirst := false
-	for round := 0; err == nil && len(b.todo) > 0; round++ {
-		if round == placeRounds {
-			err = fmt.Errorf("%d rows still collide after %d rounds", len(b.todo), placeRounds)
-			break
-		}
-		var rest []sale.Order
-		rest, err = s.placeOnce(ctx, b, lockFirst)
-		var unknown *commitError
-		switch {
-		case err == nil:
-			b.placed(rest)
-		case errors.Is(err, errShort):
-			lockFirst = true // nobody can take the units between counting and taking them
-			err = s.split(ctx, b)
-		case isDuplicate(err) || errors.As(err, &unknown):
-			err = s.split(ctx, b)
+	b := batch{activity: activity, commodity: commodity, epoch: epoch, todo: slices.Clone(rows)}
+	if err := b.check(); err != nil {
+		return Placed{}, fmt.Errorf("cannot place: %w", err)
+	}
+	if len(rows) == 0 {
+		return Placed{}, nil
+	}
+	out, err := s.placeClean(ctx, b)
+	for round := 0; collided(err) && round < placeRounds; round++ {
+		if err = pause(ctx, round, err); err == nil {
+			out, err = s.placeCarefully(ctx, b)
 		}
 	}
 	if err != nil {
 		return Placed{}, fmt.Errorf("cannot place %d orders of item %s of activity %s: %w", len(rows), commodity, activity, err)
 	}
-	b.settleTwins()
-	return b.out, nil
+	return out, nil
+}
+
+// collided says that the batch met another one, too little stock, or a COMMIT that was not answered: looking closer tells.
+func collided(err error) bool {
+	var unknown *commitError
+	return isDuplicate(err) || isTransient(err) || errors.Is(err, errShort) || errors.As(err, &unknown)
+}
+
+// placeClean places a batch of which every row is new and fits.
+func (s *Store) placeClean(ctx context.Context, b batch) (Placed, error) {
+	err := s.once(ctx, func(tx *gorm.DB) error { return b.write(tx, b.todo) })
+	return Placed{Inserted: b.todo}, err
+}
+
+// placeCarefully locks the item's row first. From there on no other batch of the item commits, and every COMMIT whose
+// answer was lost has come to its end: what stands is read, taken out, and the rest is inserted as far as it fits.
+func (s *Store) placeCarefully(ctx context.Context, b batch) (out Placed, err error) {
+	err = s.once(ctx, func(tx *gorm.DB) error {
+		item, err := lockItem(tx, b.activity, b.commodity)
+		if err != nil {
+			return err
+		}
+		sorted, err := split(tx, b)
+		if err != nil {
+			return err
+		}
+		var fits []sale.Order
+		fits, sorted.out.NoStock = fit(sorted.todo, item.Total-item.FallbackLeft-item.Sold)
+		if len(sorted.todo) > 0 && item.Epoch != b.epoch {
+			return ErrFenced
+		}
+		if len(fits) > 0 {
+			err = b.write(tx, fits)
+		}
+		sorted.out.Inserted = append(sorted.out.Inserted, fits...)
+		out = sorted.settled()
+		return err
+	})
+	return out, err
+}
+
+// write inserts the rows and takes their units.
+func (b *batch) write(tx *gorm.DB, rows []sale.Order) error {
+	if err := insertOrders(tx, rows); err != nil {
+		return err
+	}
+	return takeStock(tx, b, units(rows))
 }
 
 // check refuses what the caller must not send, since a wrong row would break the sums for good.
@@ -87,32 +125,6 @@ func (b *batch) check() error {
 	return nil
 }
 
-// placeOnce is one transaction over b.todo. It returns the rows that did not fit (only with lockFirst), or: a duplicate,
-// [errShort], [ErrFenced], [ErrNotFound], a [*commitError].
-func (s *Store) placeOnce(ctx context.Context, b *batch, lockFirst bool) (rest []sale.Order, err error) {
-	err = s.inTx(ctx, func(tx *gorm.DB) error {
-		rows := b.todo
-		if lockFirst {
-			item, err := lockItem(tx, b.activity, b.commodity)
-			if err != nil {
-				return err
-			}
-			if item.Epoch != b.epoch {
-				return ErrFenced
-			}
-			rows, rest = fit(b.todo, item.Total-item.FallbackLeft-item.Sold)
-		}
-		if len(rows) == 0 {
-			return nil
-		}
-		if err := insertOrders(tx, rows); err != nil {
-			return err
-		}
-		return takeStock(tx, b, units(rows))
-	})
-	return rest, err
-}
-
 // insertOrders inserts orders and slots with one statement each, in the order of the unique keys: two overlapping
 // batches then wait for each other in one direction only, instead of deadlocking.
 func insertOrders(tx *gorm.DB, orders []sale.Order) error {
@@ -132,6 +144,9 @@ func insertOrders(tx *gorm.DB, orders []sale.Order) error {
 	if err := tx.Create(&rows).Error; err != nil {
 		return err
 	}
+	slices.SortFunc(slots, func(a, b slotRow) int {
+		return cmp.Or(cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Slot, b.Slot))
+	})
 	for part := range slices.Chunk(slots, slotChunk) {
 		if err := tx.Create(&part).Error; err != nil {
 			return err

@@ -58,40 +58,49 @@ func isTransient(err error) bool {
 
 // retry runs f again, at most three times, while it was undone for the sake of another transaction.
 func retry(ctx context.Context, f func() error) error {
-	pause := retryPause
 	for try := 0; ; try++ {
 		err := f()
 		if err == nil || !isTransient(err) || try == maxRetries {
 			return err
 		}
-		timer := time.NewTimer(rand.N(pause)) // jitter: the two that collided must not meet again
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w while retrying: %w", ctx.Err(), err)
+		if err := pause(ctx, try, err); err != nil {
+			return err
 		}
-		pause *= 2
+	}
+}
+
+// pause waits before another try, with jitter: the two that collided must not meet again. An ended context is an error.
+func pause(ctx context.Context, try int, cause error) error {
+	timer := time.NewTimer(rand.N(retryPause << try))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w while retrying: %w", ctx.Err(), cause)
 	}
 }
 
 // inTx runs f in one transaction and retries it as a whole. A COMMIT without an answer is a [*commitError]; after every
 // other error nothing was written.
 func (s *Store) inTx(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return retry(ctx, func() error {
-		tx := s.db.WithContext(ctx).Begin()
-		if tx.Error != nil {
-			return tx.Error
-		}
-		if err := runTx(tx, f); err != nil {
-			return err
-		}
-		err := tx.Commit().Error
-		if err == nil || isTransient(err) {
-			return err
-		}
-		return &commitError{err}
-	})
+	return retry(ctx, func() error { return s.once(ctx, f) })
+}
+
+// once is inTx without retries.
+func (s *Store) once(ctx context.Context, f func(tx *gorm.DB) error) error {
+	tx := s.db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return tx.Error
+	}
+	if err := runTx(tx, f); err != nil {
+		return err
+	}
+	err := tx.Commit().Error
+	if err == nil || isTransient(err) {
+		return err
+	}
+	return &commitError{err}
 }
 
 // runTx rolls back where f fails or panics: a transaction left open would keep its locks until the connection dies.

@@ -1,44 +1,30 @@
 package sql
 
 import (
-	"context"
 	"fmt"
 	"slices"
+
+	"gorm.io/gorm"
 
 	"floodgate/sale"
 )
 
-// placed notes that todo is in the database, apart from the rest that did not fit.
-func (b *batch) placed(rest []sale.Order) {
-	short := map[sale.ID]bool{}
-	for i := range rest {
-		short[rest[i].No] = true
-	}
-	for _, o := range b.todo {
-		if short[o.No] {
-			b.out.NoStock = append(b.out.NoStock, o)
-		} else {
-			b.out.Inserted = append(b.out.Inserted, o)
-		}
-	}
-	b.todo = nil
-}
-
-// split takes out of todo what a unique key refuses. An error 1062 names one key of one row (and SQLite none), so the
-// keys are looked up: first the tokens, then the order numbers, then the slots, then twins inside the batch. A row that
+// split takes out of todo what a unique key refuses, under the lock of the item's row. An error 1062 names one key of one
+// row (and SQLite none), so the keys are looked up: tokens, order numbers, slots, and twins inside the batch. A row that
 // stands under its own number was written by this very call, whose COMMIT was not answered.
-func (s *Store) split(ctx context.Context, b *batch) error {
-	stored, err := s.OrdersByToken(ctx, tokens(b.todo)...)
+func split(tx *gorm.DB, b batch) (batch, error) {
+	b.todo = slices.Clone(b.todo) // the batch may be tried again
+	stored, err := ordersByToken(tx, tokens(b.todo))
 	if err != nil {
-		return err
+		return b, err
 	}
-	b.drop(storedRows(b, stored))
-	taken, err := s.takenKeys(ctx, b)
+	b.drop(b.storedRows(stored))
+	taken, err := b.takenKeys(tx)
 	if err != nil {
-		return err
+		return b, err
 	}
 	b.drop(func(o *sale.Order) bool { return b.refuse(o, taken) })
-	return nil
+	return b, nil
 }
 
 // drop removes the rows of todo that take says it has put elsewhere.
@@ -47,7 +33,7 @@ func (b *batch) drop(take func(o *sale.Order) bool) {
 }
 
 // storedRows puts rows whose token is in the database among the inserted (our own number, the state we asked for) or the existing.
-func storedRows(b *batch, stored []sale.Order) func(o *sale.Order) bool {
+func (b *batch) storedRows(stored []sale.Order) func(o *sale.Order) bool {
 	byToken := make(map[sale.Token]*sale.Order, len(stored))
 	for i := range stored {
 		byToken[stored[i].Token] = &stored[i]
@@ -101,8 +87,8 @@ func (b *batch) refuse(o *sale.Order, k keys) bool {
 	return true
 }
 
-// settleTwins gives the second use of a token in one batch what the first one got.
-func (b *batch) settleTwins() {
+// settled gives the second use of a token in one batch what the first one got.
+func (b *batch) settled() Placed {
 	rows := map[sale.Token]sale.Order{}
 	for _, o := range slices.Concat(b.out.Inserted, b.out.Existing) {
 		rows[o.Token] = o
@@ -120,10 +106,11 @@ func (b *batch) settleTwins() {
 			}
 		}
 	}
+	return b.out
 }
 
 // takenKeys reads which order numbers and slots of the batch are in use.
-func (s *Store) takenKeys(ctx context.Context, b *batch) (keys, error) {
+func (b *batch) takenKeys(tx *gorm.DB) (keys, error) {
 	k := keys{map[sale.Token]bool{}, map[sale.ID]bool{}, map[slotKey]bool{}}
 	if len(b.todo) == 0 {
 		return k, nil
@@ -133,14 +120,14 @@ func (s *Store) takenKeys(ctx context.Context, b *batch) (keys, error) {
 		numbers, users = append(numbers, b.todo[i].No), append(users, b.todo[i].User)
 	}
 	var taken []sale.ID
-	if err := s.db.WithContext(ctx).Model(&orderRow{}).Where("order_no IN ?", numbers).Pluck("order_no", &taken).Error; err != nil {
+	if err := tx.Model(&orderRow{}).Where("order_no IN ?", numbers).Pluck("order_no", &taken).Error; err != nil {
 		return k, fmt.Errorf("cannot look up order numbers: %w", err)
 	}
 	for _, no := range taken {
 		k.numbers[no] = true
 	}
 	var rows []slotRow
-	err := s.db.WithContext(ctx).Where("user_id IN ? AND activity_id = ? AND commodity_id = ?", users, b.activity, b.commodity).Find(&rows).Error
+	err := tx.Where("user_id IN ? AND activity_id = ? AND commodity_id = ?", users, b.activity, b.commodity).Find(&rows).Error
 	if err != nil {
 		return k, fmt.Errorf("cannot look up slots: %w", err)
 	}

@@ -5,9 +5,12 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"floodgate/deploy/stacktest"
 	"floodgate/sale"
@@ -89,11 +92,16 @@ func nextNo() sale.ID { return sale.ID(1<<60 + numbers.Add(1)) }
 // newBook creates an activity with one item of the given stock.
 func newBook(t testing.TB, s *Store, total, fallback int64) *book {
 	t.Helper()
-	b := &book{key: sale.NewTokenKey([]byte("test")), item: 1<<62 + 7}
-	a := sale.Activity{Title: "秒杀 🎉", StartsAt: 1000, EndsAt: 2000, PerUserLimit: 5, PayWindow: 15 * time.Minute,
-		Items: []sale.Item{{Commodity: b.item, Title: "茶 🍵", Price: 9900, Total: total, FallbackQuota: fallback}}}
-	b.activity = must(s.CreateActivity(t.Context(), a))(t)
+	b := &book{key: sale.NewTokenKey([]byte("test")), item: sampleItem}
+	b.activity = must(s.CreateActivity(t.Context(), sample(total, fallback)))(t)
 	return b
+}
+
+const sampleItem sale.ID = 1<<62 + 7
+
+func sample(total, fallback int64) sale.Activity {
+	return sale.Activity{Title: "秒杀 🎉", StartsAt: 1000, EndsAt: 2000, PerUserLimit: 5, PayWindow: 15 * time.Minute,
+		Items: []sale.Item{{Commodity: sampleItem, Title: "茶 🍵", Price: 9900, Total: total, FallbackQuota: fallback}}}
 }
 
 // order is a pending order of the user with these slots.
@@ -149,3 +157,22 @@ func want(t testing.TB, got Placed, inserted, existing, noSlot, noStock, sameNo 
 		}
 	}
 }
+
+// race runs f in n goroutines that start together, and fails the test on each error.
+func race(t testing.TB, n int, f func(n int) error) {
+	t.Helper()
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			if err := f(i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
