@@ -204,7 +204,7 @@ func (s *shop) socket(w http.ResponseWriter, r *http.Request) {
 	closed := s.noSocket
 	s.mu.Unlock()
 	if closed {
-		http.Error(w, "no", 503)
+		http.Error(w, "no", http.StatusServiceUnavailable)
 		return
 	}
 	up := websocket.Upgrader{Subprotocols: []string{"floodgate.v1"}}
