@@ -37,12 +37,25 @@ func (w *world) refused(path, body string, status int, code, part string) {
 
 func at(id sale.ID, more string) string { return "/admin/api/activities/" + id.String() + more }
 
+// One that was created by mistake is ended before it is ever opened: Redis never hears of it.
+func TestEndBeforeTheOpening(t *testing.T) {
+	worlds(t, func(t *testing.T, w *world) {
+		id := w.create(time.Hour, 2*time.Hour)
+		if c := w.did(at(id, "/end"), ""); !c.Changed || !c.Applied || c.Activity.Status != sale.Ended {
+			t.Errorf("end: %+v", c)
+		}
+		w.refused(at(id, "/preheat"), "", http.StatusConflict, "conflict", "ended")
+		if s := w.state(id); s.Opened {
+			t.Errorf("it was opened: %+v", s)
+		}
+	})
+}
+
 // The life of an activity without any worker: what must hold at once is in Redis when the answer comes.
 func TestLifeOfAnActivity(t *testing.T) {
 	worlds(t, func(t *testing.T, w *world) {
 		id := w.create(time.Hour, 2*time.Hour)
 		w.refused(at(id, "/resume"), "", http.StatusConflict, "conflict", "not open yet")
-		w.refused(at(id, "/end"), "", http.StatusConflict, "conflict", "not open yet")
 		w.refused(at(id, "/pause"), "", http.StatusConflict, "conflict", "created cannot become paused")
 		for _, step := range []struct {
 			action  string

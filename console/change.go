@@ -68,8 +68,8 @@ func (c *Console) record(r *http.Request, out *Change, o sql.Operation) {
 // await describes the activity to Redis and waits until Redis shows it, so that an operator who reads "applied" can rely on it. Workers
 // do the same within half a second; the console does it too, so that changes work while none is there.
 func (c *Console) await(ctx context.Context, a sql.Activity, out *Change) {
-	if a.Status == sale.Created {
-		out.Applied = true // nothing of it is in Redis yet
+	if a.Status == sale.Created || a.Status == sale.Ended && a.LiveEpoch == 0 {
+		out.Applied = true // nothing of it is in Redis
 		return
 	}
 	if err := c.deps.Ledger.Describe(ctx, a.Activity); err != nil {
@@ -225,9 +225,6 @@ func (c *Console) resume(ctx context.Context, a sql.Activity, _ *http.Request) e
 }
 
 func (c *Console) end(ctx context.Context, a sql.Activity, _ *http.Request) error {
-	if a.Status == sale.Created {
-		return conflict("activity %s is not open yet", a.ID)
-	}
 	_, err := c.deps.Store.SetStatus(ctx, a.ID, sale.Ended)
 	return err
 }

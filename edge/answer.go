@@ -3,7 +3,6 @@ package edge
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
@@ -207,5 +206,3 @@ func putDigits(dst []byte, n uint64) {
 		n /= 10
 	}
 }
-
-func appendMillis(b []byte, m sale.Millis) []byte { return strconv.AppendInt(b, int64(m), 10) }

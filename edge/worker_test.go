@@ -20,13 +20,12 @@ type orderAPI struct {
 }
 
 type order struct {
-	token   sale.Token
-	user    sale.ID
-	no      sale.ID
-	item    sale.ID
-	state   sale.Code
-	reason  string
-	created sale.Millis
+	token  sale.Token
+	user   sale.ID
+	no     sale.ID
+	item   sale.ID
+	state  sale.Code
+	reason string
 }
 
 func (o order) json() string {

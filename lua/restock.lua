@@ -8,7 +8,8 @@
 --   -5 UNPROVEN    another server than the proven one
 --   -6 STALE       another epoch: its rebuild has counted the lot
 -- Invariant: remaining rises by n once an operation; the note `op:<operation>` in meta lives as long as the stock does.
--- The caller has written the lot under this epoch into the database, and marks it applied after 1, 2 and STALE.
+-- The caller has written the lot under this epoch into the database, and marks it applied after 1 and 2; after STALE the rebuild of that
+-- epoch, done or still to come, counts it.
 local embedded, commodity, n, epoch, operation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local m = read_meta()
 local refusal = refused(m, embedded)

@@ -128,7 +128,7 @@ func (s *Store) withItems(ctx context.Context, rows []activityRow) ([]Activity, 
 
 // moves are the transitions of an operator's status.
 var moves = map[sale.Status][]sale.Status{
-	sale.Created: {sale.Live},
+	sale.Created: {sale.Live, sale.Ended},
 	sale.Live:    {sale.Paused, sale.Ended},
 	sale.Paused:  {sale.Live, sale.Ended},
 }

@@ -100,7 +100,7 @@ func TestStatusMoves(t *testing.T) {
 			to, before sale.Status
 			err        error
 		}{
-			{sale.Paused, sale.Created, ErrConflict}, {sale.Ended, sale.Created, ErrConflict},
+			{sale.Paused, sale.Created, ErrConflict},
 			{sale.Live, sale.Created, nil}, {sale.Live, sale.Live, nil}, {sale.Created, sale.Live, ErrConflict},
 			{sale.Paused, sale.Live, nil}, {sale.Live, sale.Paused, nil}, {sale.Ended, sale.Live, nil},
 			{sale.Ended, sale.Ended, nil}, {sale.Live, sale.Ended, ErrConflict}, {"sold", sale.Ended, ErrConflict},
@@ -109,6 +109,10 @@ func TestStatusMoves(t *testing.T) {
 			if before != step.before || !errors.Is(err, step.err) {
 				t.Errorf("%s -> %s: got %s, %v", step.before, step.to, before, err)
 			}
+		}
+		early := newBook(t, s, 1, 0)
+		if before, err := s.SetStatus(t.Context(), early.activity, sale.Ended); before != sale.Created || err != nil {
+			t.Errorf("created -> ended: got %s, %v", before, err)
 		}
 		if _, err := s.SetStatus(t.Context(), 5, sale.Live); !errors.Is(err, ErrNotFound) {
 			t.Errorf("unknown: got %v, want ErrNotFound", err)

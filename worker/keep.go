@@ -65,6 +65,9 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 	if a.Status == sale.Created {
 		return false, w.preheat(ctx, a)
 	}
+	if a.Status == sale.Ended && a.LiveEpoch == 0 {
+		return false, nil // it was ended before it was ever opened
+	}
 	cell := lua.Cell{Activity: a.ID}
 	s, err := w.ledger.Inspect(ctx, cell)
 	if err != nil {
