@@ -16,6 +16,8 @@ appendonly yes
 appendfsync $(redis_fsync)
 maxmemory 2gb
 maxmemory-policy noeviction
+# A list is searched from its front: 512 buyers in one cost a sale of 1,000 units half as much again.
+hash-max-listpack-entries 32
 TEXT
   spawn redis redis-server "$dir/redis/redis.conf"
 }
