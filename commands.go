@@ -25,7 +25,7 @@ func newRoot() *cobra.Command {
 		roleCommand("worker", "places orders from the queue into the database", runWorker),
 		roleCommand("notifier", "WebSockets: outcomes and stock", runNotifier),
 		roleCommand("console", "operators' API, metrics and health", runConsole),
-		migrateCommand(), configCommand(), versionCommand(),
+		migrateCommand(), configCommand(), versionCommand(), benchCommand(),
 	)
 	root.AddCommand(operatorCommands()...)
 	strict(root)
