@@ -240,15 +240,18 @@ func (b *bench) acceptWithWorker(ctx context.Context, mode string) error {
 	if err := s.placed(ctx, activity, a.accepted, drainFor); err != nil {
 		return err
 	}
-	before, began := b.meters.read(), time.Now()
-	t, _, err := a.phase(ctx, "edge", mostBuyers*int(b.opt.For.Seconds()), 0, b.opt.For)
+	t, used, err := a.phase(ctx, "edge", mostBuyers*int(b.opt.For.Seconds()), 0, b.opt.For)
 	if err != nil {
 		return err
 	}
+	before, ended := b.meters.read(), time.Now()
 	if err := s.placed(ctx, activity, a.accepted, drainFor); err != nil {
 		return err
 	}
-	took, used := time.Since(began), b.meters.since(before)
+	took := t.Took + time.Since(ended)
+	for process, seconds := range b.meters.since(before) { // what was still to be placed
+		used[process] += seconds
+	}
 	b.report.set("with_worker_accepted_per_s."+mode, t.Rate(accepted))
 	b.report.set("with_worker_placed_per_s."+mode, float64(t.Count(accepted))/took.Seconds())
 	b.cpuFigures(used, float64(t.Count(accepted)), "with_worker_cpu_us_per_accepted."+mode)
