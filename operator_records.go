@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,8 +107,7 @@ func ledgerCommand() *cobra.Command {
 }
 
 func writeTransition(w io.Writer, t *console.Transition) {
-	at, _ := strconv.ParseInt(t.At, 10, 64) // written by the ledger's scripts
-	fmt.Fprintf(w, "%s\t%s\t%s\t", t.ID, sale.Millis(at).Time().Local().Format("2006-01-02 15:04:05.000"), t.Op)
+	fmt.Fprintf(w, "%s\t%s\t%s\t", t.ID, t.At.Time().Local().Format("2006-01-02 15:04:05.000"), t.Op)
 	for _, k := range slices.Sorted(maps.Keys(t.Fields)) {
 		fmt.Fprintf(w, " %s=%s", k, t.Fields[k])
 	}

@@ -46,7 +46,7 @@ func faultOf(err error) *Fault {
 	case errors.As(err, &field), errors.Is(err, sale.ErrID):
 		return &Fault{http.StatusBadRequest, "bad_request", err.Error()}
 	case errors.Is(err, sql.ErrNotFound), errors.Is(err, mq.ErrNoLetter):
-		return &Fault{http.StatusNotFound, "not_found", err.Error()}
+		return &Fault{http.StatusNotFound, "not_found", strings.Replace(err.Error(), sql.ErrNotFound.Error(), "there is none", 1)}
 	case errors.Is(err, sql.ErrConflict), errors.Is(err, sql.ErrExists), errors.Is(err, lua.ErrStale):
 		return &Fault{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, lua.ErrUnopened), errors.Is(err, lua.ErrUnproven), errors.Is(err, sql.ErrFenced):
@@ -77,7 +77,7 @@ func (c *Console) answer(f action) http.HandlerFunc {
 }
 
 func refuse(w http.ResponseWriter, f *Fault) {
-	write(w, f.HTTP, map[string]*Fault{"error": f})
+	write(w, f.HTTP, map[string]any{"error": f, "requestId": w.Header().Get(requestID)})
 }
 
 func write(w http.ResponseWriter, status int, v any) {

@@ -27,6 +27,14 @@ type Config struct {
 	ApplyWait time.Duration `config:"apply_wait" default:"3s" help:"how long a change waits for Redis to show it before the answer says that it is not applied yet"`
 }
 
+// Check names the first setting that cannot be used.
+func (c Config) Check() error {
+	if c.ApplyWait < 0 || c.ApplyWait > time.Minute {
+		return errors.New(`console.apply_wait: want "0s" to "1m"`)
+	}
+	return nil
+}
+
 // Signer makes buyers' tokens; given only where the shop is a demo.
 type Signer interface {
 	Sign(user sale.ID, ttl time.Duration) (string, error)
@@ -61,11 +69,12 @@ const minToken = 32
 
 // New checks configuration and parts; it starts nothing.
 func New(cfg Config, deps Deps) (*Console, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
 	switch {
 	case len(deps.Token) < minToken:
 		return nil, errors.New("operator token: want at least 32 characters")
-	case cfg.ApplyWait < 0 || cfg.ApplyWait > time.Minute:
-		return nil, errors.New(`console.apply_wait: want "0s" to "1m"`)
 	case deps.Listener == nil || deps.Store == nil || deps.Ledger == nil || deps.Backlog == nil || deps.Letters == nil || deps.Log == nil || deps.Gatherer == nil:
 		return nil, errors.New("console: a part is missing")
 	}
@@ -114,6 +123,9 @@ func (c *Console) routes() http.Handler {
 	} {
 		admin.HandleFunc(pattern, c.answer(f))
 	}
+	admin.HandleFunc("/admin/", c.answer(func(r *http.Request) (any, error) {
+		return nil, &Fault{http.StatusNotFound, "not_found", "there is no call " + r.Method + " " + r.URL.Path}
+	}))
 	admin.HandleFunc("/debug/pprof/", pprof.Index)
 	admin.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	admin.HandleFunc("/debug/pprof/profile", pprof.Profile)

@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +35,21 @@ func Ops(g prometheus.Gatherer, ready func() error) http.Handler {
 	return mux
 }
 
+// numbered gives every answer an X-Request-Id, under which operators' refusals repeat it.
+func numbered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var id [8]byte
+		_, _ = rand.Read(id[:]) // never fails since Go 1.24
+		w.Header().Set(requestID, hex.EncodeToString(id[:]))
+		next.ServeHTTP(w, r)
+	})
+}
+
+const requestID = "X-Request-Id"
+
 // ServeOps serves h on l until ctx ends, then answers what is in hand and returns, within 10 s.
 func ServeOps(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: numbered(h), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	select {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 type Transition struct {
 	ID     string            `json:"id"`
 	Op     string            `json:"op"`
-	At     string            `json:"at"` // epoch milliseconds
+	At     sale.Millis       `json:"at"`
 	Fields map[string]string `json:"fields"`
 }
 
@@ -60,7 +61,8 @@ func (c *Console) ledger(r *http.Request) (any, error) {
 }
 
 func transition(e lua.Entry) Transition {
-	t := Transition{ID: e.ID, Op: e.Fields["op"], At: e.Fields["at"], Fields: e.Fields}
+	at, _ := strconv.ParseInt(e.Fields["at"], 10, 64) // written by our scripts
+	t := Transition{ID: e.ID, Op: e.Fields["op"], At: sale.Millis(at), Fields: e.Fields}
 	delete(t.Fields, "op")
 	delete(t.Fields, "at")
 	return t
