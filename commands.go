@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 
@@ -37,14 +39,14 @@ func strict(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, a []string) error {
 			if err := args(c, a); err != nil {
-				return usagef("%s: %w", c.CommandPath(), err)
+				return usagef("%w: usage: %s", err, c.UseLine())
 			}
 			return nil
 		}
 	} else if c.HasSubCommands() {
 		c.Args = func(c *cobra.Command, a []string) error {
 			if len(a) > 0 {
-				return usagef("%s: unknown command %q: see %s --help", c.CommandPath(), a[0], c.CommandPath())
+				return usagef("unknown command %q: see %s --help", a[0], c.CommandPath())
 			}
 			return nil
 		}
@@ -105,29 +107,33 @@ func roleCommand(name, short string, run func(ctx context.Context, cfg Config) e
 }
 
 func migrateCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "migrate up|down|status", Short: "brings the database's tables to this version, one back, or tells where they are",
 		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"up", "down", "status"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadFlags(cmd)
-			if err != nil {
-				return err
-			}
-			p := newParts(cfg, newLog(cfg))
-			defer p.close()
-			if err := p.openStore(cmd.Context()); err != nil {
-				return err
-			}
-			lines, err := p.store.Migrate(cmd.Context(), args[0])
-			for _, l := range lines {
-				fmt.Fprintln(cmd.OutOrStdout(), l)
-			}
-			if err == nil && len(lines) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to do")
-			}
-			return err
-		},
 	}
+	c.Flags().StringP("output", "o", "text", "text or json")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := newOperator(cmd)
+		if err != nil {
+			return err
+		}
+		p := newParts(o.cfg, newLog(o.cfg))
+		defer p.close()
+		if err := p.openStore(cmd.Context()); err != nil {
+			return err
+		}
+		lines, err := p.store.Migrate(cmd.Context(), args[0])
+		if err == nil && len(lines) == 0 && !o.json {
+			lines = []string{"nothing to do"}
+		}
+		told := o.print(map[string][]string{"migrations": lines}, func(w io.Writer) {
+			for _, l := range lines {
+				fmt.Fprintln(w, l)
+			}
+		})
+		return cmp.Or(err, told)
+	}
+	return c
 }
 
 func configCommand() *cobra.Command {

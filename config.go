@@ -193,7 +193,7 @@ func find(known map[string]setting, key, where string) (setting, error) {
 	return setting{}, usagef("%s: unknown key %s: did you mean %s?", where, key, nearest)
 }
 
-// check refuses what no part checks itself.
+// check refuses what no part checks itself, then asks the parts. Every command does it, so `config check` tells what a role would.
 func (c *Config) check() error {
 	var bad error
 	switch {
@@ -205,18 +205,20 @@ func (c *Config) check() error {
 		bad = errors.New("limits.user, limits.address, limits.global: this version has no rate limits: set them to 0")
 	case c.Webhook.URL != "":
 		bad = errors.New("webhook.url: this version sends no webhooks: leave it empty")
-	case c.MQ.Driver != "table" && c.MQ.Driver != "rocketmq":
-		bad = fmt.Errorf("mq.driver: %q is not rocketmq or table", c.MQ.Driver)
-	case c.MQ.Driver == "rocketmq" && len(c.MQ.NameServers) == 0:
-		bad = errors.New("mq.nameservers: driver rocketmq needs at least one host:port")
-	case c.MQ.Driver == "table" && c.DB.Driver != sql.SQLite:
-		bad = errors.New("mq.driver: table lives in the SQLite file, so it needs db.driver sqlite")
 	case c.DB.Driver != sql.SQLite && c.DB.Driver != sql.MySQL:
 		bad = fmt.Errorf("db.driver: %q is not mysql or sqlite", c.DB.Driver)
+	case c.MQ.Driver == "table" && c.DB.Driver != sql.SQLite:
+		bad = errors.New("mq.driver: table lives in the SQLite file, so it needs db.driver sqlite")
 	case c.DB.Driver == sql.MySQL && c.DB.DSN == "":
 		bad = errors.New("db.dsn: driver mysql needs user:password@tcp(host:port)/database")
+	case c.DB.MaxOpen < 1 || c.DB.MaxOpen > 1000:
+		bad = fmt.Errorf("db.max_open: is %d, want 1 to 1000", c.DB.MaxOpen)
 	case c.Internal.Key != "" && len(c.Internal.Key) < 32:
 		bad = errors.New("internal.key: want at least 32 bytes")
+	default:
+		served := c.Edge
+		served.Workers = workerURLs(c.Edge.Workers)
+		bad = errors.Join(served.Check(), c.Worker.Check(), c.Notifier.Check(), c.Console.Check(), c.MQ.Check(), c.Auth.Check())
 	}
 	if bad != nil {
 		return usageError{bad}

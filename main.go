@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -29,10 +30,10 @@ func exitCode(err error) int {
 		return 0
 	case errors.Is(err, errCheckFailed):
 		return 1
-	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "floodgate:", err)
+	}
+	fmt.Fprintln(os.Stderr, "floodgate:", strings.ReplaceAll(err.Error(), "\n", "; ")) // joined faults stay one line
+	if errors.As(err, &usage) {
 		return 2
 	}
-	fmt.Fprintln(os.Stderr, "floodgate:", err)
 	return 1
 }

@@ -42,17 +42,23 @@ func (p *parts) newEdge(l net.Listener) (*edge.Edge, error) {
 		d.Signer = p.signer
 	}
 	cfg := p.cfg.Edge
-	cfg.Workers = make([]string, len(p.cfg.Edge.Workers))
-	for i, w := range p.cfg.Edge.Workers {
-		if cfg.Workers[i] = w; !strings.Contains(w, "://") {
-			cfg.Workers[i] = "http://" + w // host:port will do
-		}
-	}
+	cfg.Workers = workerURLs(p.cfg.Edge.Workers)
 	for _, f := range web.Files() {
 		d.Pages = append(d.Pages, edge.Page(f))
 	}
 	e, err := edge.New(cfg, d)
 	return e, wrong(err)
+}
+
+// workerURLs are the workers' addresses as the edge wants them; host:port will do in a configuration.
+func workerURLs(addresses []string) []string {
+	out := make([]string, len(addresses))
+	for i, w := range addresses {
+		if out[i] = w; !strings.Contains(w, "://") {
+			out[i] = "http://" + w
+		}
+	}
+	return out
 }
 
 func (p *parts) newWorker(l net.Listener) (*worker.Worker, error) {

@@ -28,6 +28,12 @@ type Config struct {
 	Single         bool          `config:"single" default:"false" help:"for measuring only: every purchase is a reserve call and a send of its own"`
 }
 
+// Check names every setting that cannot be used, joined.
+func (c *Config) Check() error {
+	_, err := c.check()
+	return err
+}
+
 // check refuses what cannot be served with, all faults joined, and gives the trusted proxies read.
 func (c *Config) check() ([]netip.Prefix, error) {
 	var faults []error

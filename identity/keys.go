@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -37,6 +38,14 @@ type Config struct {
 type keys struct {
 	method          jwt.SigningMethod
 	public, private any
+}
+
+// Check refuses an unknown algorithm, and a key, where there is one, that is none of it.
+func (c Config) Check() error {
+	if _, err := c.keys(); err != nil && (c.Key != "" || !slices.Contains([]string{"", HS256, RS256, EdDSA}, c.Alg)) {
+		return fmt.Errorf("auth.%w", err)
+	}
+	return nil
 }
 
 func (c Config) keys() (keys, error) {

@@ -22,8 +22,8 @@ type Config struct {
 	RestartSpread    time.Duration `config:"restart_spread" default:"5s" help:"at a stop clients are told to come back after a random time up to this (0s to 5m)"`
 }
 
-// check refuses what cannot be served with, all faults joined.
-func (c *Config) check() error {
+// Check names every setting that cannot be used, joined.
+func (c *Config) Check() error {
 	var faults []error
 	want := func(ok bool, key, problem string) {
 		if !ok {

@@ -90,7 +90,7 @@ type Notifier struct {
 
 // New checks the configuration; an error names the key and what to change.
 func New(cfg Config, deps Deps) (*Notifier, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	m, err := newMetrics(deps.Registerer, cfg)

@@ -7,6 +7,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -71,22 +72,30 @@ type Worker struct {
 	lostSaid  map[sale.ID]int64              // only the keeper's: what was said of activities that Redis lost
 }
 
-// New checks the configuration and wires a worker; nothing is started.
-func New(cfg Config, d Deps) (*Worker, error) {
-	for _, c := range []struct {
+// Check names the first setting that cannot be used.
+func (c Config) Check() error {
+	for _, rule := range []struct {
 		ok   bool
 		text string
 	}{
-		{cfg.PlaceRate >= lua.MaxBatch, fmt.Sprintf("worker.place_rate: want at least %d, one full batch a second", lua.MaxBatch)},
-		{cfg.PlaceTimeout > 0 && cfg.PlaceTimeout < 10*time.Second, "worker.place_timeout: want more than 0 and less than 10s"},
-		{cfg.Placers >= 1 && cfg.Placers <= 16, "worker.placers: want 1 to 16"},
-		{cfg.SweepEvery >= 10*time.Millisecond, "worker.sweep_every: want at least 10ms"},
-		{cfg.KeepEvery >= 10*time.Millisecond, "worker.keep_every: want at least 10ms"},
-		{cfg.PreheatBefore > 0, "worker.preheat_before: want more than 0"},
+		{c.PlaceRate >= lua.MaxBatch, fmt.Sprintf("worker.place_rate: want at least %d, one full batch a second", lua.MaxBatch)},
+		{c.PlaceTimeout > 0 && c.PlaceTimeout < 10*time.Second, "worker.place_timeout: want more than 0 and less than 10s"},
+		{c.Placers >= 1 && c.Placers <= 16, "worker.placers: want 1 to 16"},
+		{c.SweepEvery >= 10*time.Millisecond, "worker.sweep_every: want at least 10ms"},
+		{c.KeepEvery >= 10*time.Millisecond, "worker.keep_every: want at least 10ms"},
+		{c.PreheatBefore > 0, "worker.preheat_before: want more than 0"},
 	} {
-		if !c.ok {
-			return nil, fmt.Errorf("%s", c.text)
+		if !rule.ok {
+			return errors.New(rule.text)
 		}
+	}
+	return nil
+}
+
+// New checks the configuration and wires a worker; nothing is started.
+func New(cfg Config, d Deps) (*Worker, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
 	}
 	w := &Worker{
 		cfg: cfg, Deps: d, ledger: d.Ledger, store: d.Store, log: d.Log,
