@@ -49,9 +49,18 @@ type parts struct {
 func newParts(cfg Config, log *slog.Logger) *parts {
 	p := &parts{cfg: cfg, log: log, registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	host, _ := os.Hostname() // empty is unique enough with what follows
+	redis.SetLogger(clientLog{log}) // its own goes to stderr as bare text
+	host, _ := os.Hostname()        // empty is unique enough with what follows
 	p.owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), secret()[:8])
 	return p
+}
+
+// clientLog takes what the Redis client says of its connections: whoever made the call tells the error.
+type clientLog struct{ log *slog.Logger }
+
+// Printf is what the client calls; safe for concurrent use.
+func (c clientLog) Printf(ctx context.Context, format string, v ...any) {
+	c.log.DebugContext(ctx, "Redis client", "text", fmt.Sprintf(format, v...))
 }
 
 // close closes what was opened, last first.

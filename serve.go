@@ -15,6 +15,7 @@ import (
 
 	"floodgate/lua"
 	"floodgate/sale"
+	"floodgate/sql"
 )
 
 // runServe is everything in one process. Without redis.addrs a Redis lives inside (miniredis), which dies with the process: each
@@ -147,16 +148,24 @@ func (p *parts) introduce(edge, notifier, worker net.Addr) {
 	}
 }
 
-// openDemo makes an activity to try things out where none is current: three items, one with little stock, opening in
-// 10 s for an hour.
+// demoTitle is how a later start finds the demo's own activity among the operators'.
+const demoTitle = "秒杀演示 · Flash sale demo"
+
+// openDemo makes an activity to try things out where the last one has ended: three items, one with little stock, opening
+// in 10 s for an hour. Operators' activities beside it change nothing.
 func (p *parts) openDemo(ctx context.Context) error {
-	current, err := p.store.Activities(ctx, 0, 1)
-	now := sale.At(time.Now())
-	if err != nil || len(current) > 0 && current[0].EndsAt > now && current[0].Status != sale.Ended {
+	recent, err := p.store.Activities(ctx, 0, 100)
+	if err != nil {
 		return err
 	}
+	now := sale.At(time.Now())
+	if slices.ContainsFunc(recent, func(a sql.Activity) bool {
+		return a.Title == demoTitle && a.EndsAt > now && a.Status != sale.Ended
+	}) {
+		return nil
+	}
 	_, err = p.store.CreateActivity(ctx, sale.Activity{
-		Title: "秒杀演示 · Flash sale demo", StartsAt: now + 10_000, EndsAt: now + 3_610_000, PerUserLimit: 1, PayWindow: 15 * time.Minute,
+		Title: demoTitle, StartsAt: now + 10_000, EndsAt: now + 3_610_000, PerUserLimit: 1, PayWindow: 15 * time.Minute,
 		Items: []sale.Item{
 			{Commodity: 1001, Title: "无线耳机 · Wireless earphones", Price: 9900, Total: 100},
 			{Commodity: 1002, Title: "机械键盘 · Mechanical keyboard", Price: 19999, Total: 1000},
