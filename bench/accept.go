@@ -129,11 +129,12 @@ func (a *acceptRun) phase(ctx context.Context, edge string, n int, rate float64,
 	return t, used, ctx.Err()
 }
 
-// warm sends the first purchases unmeasured. A broker that has just been restarted gets more of them: its code is not compiled yet.
+// warm sends the first purchases unmeasured. A broker that has just been restarted gets seconds of them: its code is
+// not compiled yet, and costs twice as much until it is.
 func (a *acceptRun) warm(ctx context.Context, edge string) error {
 	n := warmUp
 	if a.s.b.cold {
-		n *= 10
+		n *= 30
 	}
 	_, _, err := a.phase(ctx, edge, n, 0, coldFor)
 	return err
