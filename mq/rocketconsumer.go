@@ -173,9 +173,12 @@ func (m *member) heartbeat() []byte {
 	return b
 }
 
-// portion gives each member, in order of their ids, every so-maniest queue.
+// portion gives each member, in order of their ids, every so-maniest queue. A broker lists a member once for each connection that it
+// knows of it, and keeps one that had ended before its last heartbeat was worked off for two minutes: counted twice, a member would
+// leave queues to nobody.
 func portion(queues []queue, ids []string, id string) []queue {
 	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	at := slices.Index(ids, id)
 	if at < 0 {
 		return nil
