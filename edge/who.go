@@ -3,6 +3,8 @@ package edge
 import (
 	"bytes"
 
+	"github.com/valyala/fasthttp"
+
 	"floodgate/sale"
 )
 
@@ -16,14 +18,17 @@ const sessionCookie = "fg_session"
 // code is in answer.
 func (e *Edge) who(c *call) bool {
 	h := &c.http.Request.Header
-	token := h.Peek("Authorization")
+	token, ok := only(h, "Authorization")
+	if !ok {
+		return c.refused(sale.Unauthorized)
+	}
 	if len(token) > 0 {
 		if len(token) <= len(bearer) || !bytes.EqualFold(token[:len(bearer)], bearer) {
 			return c.refused(sale.Unauthorized)
 		}
 		token = token[len(bearer):]
-	} else if token = h.Cookie(sessionCookie); len(token) > 0 {
-		if !c.http.IsGet() && !c.http.IsHead() && !e.origins[string(h.Peek("Origin"))] {
+	} else if token = h.Cookie(sessionCookie); len(token) > 0 && !c.http.IsGet() && !c.http.IsHead() {
+		if origin, ok := only(h, "Origin"); !ok || !e.origins[string(origin)] {
 			return c.refused(sale.Forbidden)
 		}
 	}
@@ -36,6 +41,18 @@ func (e *Edge) who(c *call) bool {
 	}
 	c.user = user
 	return true
+}
+
+// only is the value of a header, nil where it is missing. False: it stands there several times, and what is in front of
+// us may have judged another one than we would.
+func only(h *fasthttp.RequestHeader, name string) ([]byte, bool) {
+	switch all := h.PeekAll(name); len(all) {
+	case 0:
+		return nil, true
+	case 1:
+		return all[0], true
+	}
+	return nil, false
 }
 
 // refused notes why a gate stops the call.
