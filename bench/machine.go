@@ -167,9 +167,14 @@ func brokers(ctx context.Context, nameServers []string, topic string) ([]string,
 	return out, nil
 }
 
+// brokerVersion waits a little for a broker that has just started.
 func brokerVersion(ctx context.Context, cfg mq.Config) string {
-	addrs, err := brokers(ctx, cfg.NameServers, cfg.Topic)
-	if err != nil || len(addrs) == 0 {
+	var addrs []string
+	if err := eventually(ctx, 5*time.Second, "the broker is known", func() bool {
+		var err error
+		addrs, err = brokers(ctx, cfg.NameServers, cfg.Topic)
+		return err == nil && len(addrs) > 0
+	}); err != nil {
 		return "unknown"
 	}
 	reply, err := ask(ctx, addrs[0], codeBrokerInfo, nil)
