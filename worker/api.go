@@ -39,13 +39,18 @@ func show(o *sale.Order) orderJSON {
 	return j
 }
 
-// serveAPI answers the edges' questions about orders until ctx ends, then finishes what it has begun.
-func (w *Worker) serveAPI(ctx context.Context) error {
+// api is what edges may ask about orders.
+func (w *Worker) api() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /internal/requests/{token}", w.asked(w.orderByToken))
 	mux.HandleFunc("GET /internal/orders", w.asked(w.ordersOfUser))
 	mux.HandleFunc("GET /internal/orders/{no}", w.asked(w.orderByNo))
-	s := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10}
+	return mux
+}
+
+// serveAPI answers the edges' questions until ctx ends, then finishes what it has begun.
+func (w *Worker) serveAPI(ctx context.Context) error {
+	s := &http.Server{Handler: w.api(), ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(w.Listener) }() // ends with Shutdown below
 	select {

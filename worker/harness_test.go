@@ -39,7 +39,8 @@ type world struct {
 	key      *sale.TokenKey
 	internal *identity.Internal
 	embedded bool
-	stop     func() // stops the workers that run
+	sweep    time.Duration // between two sweeps of the workers
+	stop     func()        // stops the workers that run
 }
 
 // worlds runs a test on both pairs of parts.
@@ -49,7 +50,7 @@ func worlds(t *testing.T, f func(w *world)) {
 }
 
 func newWorld(t *testing.T, embedded bool) *world {
-	w := &world{t: t, embedded: embedded, key: sale.NewTokenKey([]byte("a test's secret of 32 bytes, long")),
+	w := &world{t: t, embedded: embedded, sweep: 50 * time.Millisecond, key: sale.NewTokenKey([]byte("a test's secret of 32 bytes, long")),
 		internal: identity.NewInternal([]byte("a test's secret of 32 bytes, long")), stop: func() {}}
 	file := openStore(t, sql.Config{Driver: sql.SQLite, DSN: filepath.Join(t.TempDir(), "queue.db")})
 	w.queue, w.store = mq.NewTable(file.DB()), file
@@ -104,7 +105,7 @@ func (w *world) worker() *Worker {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(w.t, err)
-	worker, err := New(Config{PlaceRate: 20000, PlaceTimeout: 8 * time.Second, Placers: 2, SweepEvery: 50 * time.Millisecond,
+	worker, err := New(Config{PlaceRate: 20000, PlaceTimeout: 8 * time.Second, Placers: 2, SweepEvery: w.sweep,
 		KeepEvery: 50 * time.Millisecond, PreheatBefore: 24 * time.Hour}, Deps{
 		Listener: l, Ledger: w.ledger, Store: w.store, Consumer: w.queue, Backlog: w.queue, Letters: w.queue, Internal: w.internal,
 		Topic: "orders", Owner: "worker/" + sale.ID(rand.Int64()).String(), Embedded: w.embedded,

@@ -3,6 +3,7 @@ package worker
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"floodgate/lua"
 	"floodgate/sale"
@@ -26,6 +27,21 @@ func TestPlaceFromQueue(t *testing.T) {
 		if got := r[m.Token]; got.State != sale.Committed || got.OrderNo != o.No || got.Outcome != sale.PendingPayment || got.PayBy != o.PayBy {
 			t.Fatalf("reservation %+v of order %d", got, o.No)
 		}
+		w.balanced(a)
+	})
+}
+
+// Placing itself commits and announces: the sweep is for what died on the way, and a buyer does not wait for it.
+func TestPlacingDoesNotWaitForTheSweep(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(w *world) {
+		w.sweep = time.Hour
+		a := w.activity(5, 1)
+		w.start(1)
+		w.opened(a)
+		m := w.reserve(a, 1)
+		w.send(m)
+		w.order(m.Token)
 		w.balanced(a)
 	})
 }
