@@ -5,7 +5,9 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -20,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"floodgate/deploy/stacktest"
 	"floodgate/identity"
@@ -47,6 +51,8 @@ type rig struct {
 	procs  map[string]*proc
 	signer *identity.Signer
 	client *http.Client
+	rdb    *redis.Client // for damage by hand, and to see what no answer tells; TestCases alone
+	db     *sql.DB
 }
 
 // proc is one process that may be killed and started again at the same addresses.
@@ -94,8 +100,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newRig starts a private stack, two edges, two workers, a notifier and a console.
-func newRig(t *testing.T) *rig {
+// newRig starts a private stack, two edges, two workers, a notifier and a console; env is added to every process's.
+func newRig(t *testing.T, env ...string) *rig {
 	t.Helper()
 	binary := build(t)
 	r := &rig{t: t, binary: binary, stack: stacktest.Own(t), dir: t.TempDir(), procs: map[string]*proc{},
@@ -105,6 +111,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.env = append(r.stack.Env(), "FLOODGATE_AUTH_KEY="+authKey, "FLOODGATE_INTERNAL_KEY="+internalKey, "FLOODGATE_DATA_DIR="+r.dir)
+	r.env = append(r.env, env...)
 	if out, err := r.command("migrate", "up"); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
@@ -271,16 +278,30 @@ func (r *rig) command(args ...string) (string, error) {
 	return string(out), err
 }
 
+// offer is what an activity sells; what is left out is as most tests want it.
+type offer struct {
+	totals       map[sale.ID]int64
+	limit        int    // 1
+	starts, ends string // RFC 3339; a second ago, in an hour
+}
+
 // activity creates one that is open at once, and waits until both edges sell it.
 func (r *rig) activity(items map[sale.ID]int64) sale.ID {
 	r.t.Helper()
+	return r.offer(offer{totals: items})
+}
+
+// offer creates an activity and waits until both edges have it.
+func (r *rig) offer(o offer) sale.ID {
+	r.t.Helper()
 	var lines strings.Builder
-	for id, total := range items {
+	for id, total := range o.totals {
 		fmt.Fprintf(&lines, "  - {commodityId: \"%s\", title: thing, price: \"19.99\", total: %d}\n", id, total)
 	}
-	file := filepath.Join(r.dir, "activity.yaml")
-	text := fmt.Sprintf("title: kill\nstartsAt: %s\nendsAt: %s\nperUserLimit: 1\npayWindow: 15m\nitems:\n%s",
-		time.Now().Add(-time.Second).Format(time.RFC3339Nano), time.Now().Add(time.Hour).Format(time.RFC3339), lines.String())
+	text := fmt.Sprintf("title: e2e\nstartsAt: %q\nendsAt: %q\nperUserLimit: %d\npayWindow: 15m\nitems:\n%s",
+		cmp.Or(o.starts, time.Now().Add(-time.Second).Format(time.RFC3339Nano)),
+		cmp.Or(o.ends, time.Now().Add(time.Hour).Format(time.RFC3339)), cmp.Or(o.limit, 1), lines.String())
+	file := filepath.Join(r.t.TempDir(), "activity.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
@@ -294,14 +315,20 @@ func (r *rig) activity(items map[sale.ID]int64) sale.ID {
 	if err != nil {
 		r.t.Fatalf("activity create: %v\n%s", err, out)
 	}
-	for _, edge := range []string{"edge-1", "edge-2"} {
-		url := "http://" + r.procs[edge].addr["edge"] + "/api/activities/" + created.ID.String()
+	r.shown(created.ID, "edge-1", "edge-2")
+	return created.ID
+}
+
+// shown waits until edges have an activity in their catalog.
+func (r *rig) shown(activity sale.ID, edges ...string) {
+	r.t.Helper()
+	for _, edge := range edges {
+		url := "http://" + r.procs[edge].addr["edge"] + "/api/activities/" + activity.String()
 		r.eventually(30*time.Second, "the activity is live on "+edge, func() bool {
 			var a struct{ Status string }
 			return r.get(url, "", &a) == http.StatusOK && a.Status == "live"
 		})
 	}
-	return created.ID
 }
 
 // get reads JSON; 0 is no answer.
