@@ -71,7 +71,7 @@ func (m *member) bury(ctx context.Context, q queue, bad []unreadable) error {
 	for _, u := range bad {
 		one := []entry{{body: u.body[:min(len(u.body), maxDead)], reason: u.reason}}
 		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			err := m.dead.put(ctx, m.dead.letters, one)
+			err := m.dead.put(ctx, m.dead.dead, one)
 			if err == nil {
 				break
 			}

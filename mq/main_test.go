@@ -23,7 +23,10 @@ func TestMain(m *testing.M) {
 		sendForEver(file)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	// The library's client ends its own goroutines only up to 10 s after its shutdown.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/apache/rocketmq-client-go/v2/primitive.WithRecover"),
+		// Its cache of parsed names has one cleaner for the process, started by importing it.
+		goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
 }
 
 // sendForEver tells the number of each message after its Send has returned.

@@ -44,7 +44,7 @@ func (c *RocketConsumer) Run(ctx context.Context, h Handler) error {
 	defer cluster.close()
 	host, _ := os.Hostname() // for people who read the broker's list of members
 	m := &member{RocketConsumer: c, cluster: cluster, id: fmt.Sprintf("%s@%d#%s", host, os.Getpid(), rand.Text()[:8]),
-		dead: newDeadStore(c.cfg, cluster), pullers: map[string]*puller{},
+		dead: newDeadStore(c.cfg), pullers: map[string]*puller{},
 		offer: &offerer{handle: h, metrics: c.metrics, logger: c.logger}}
 	for ctx.Err() == nil {
 		pause := beat
@@ -57,6 +57,7 @@ func (c *RocketConsumer) Run(ctx context.Context, h Handler) error {
 		rest(ctx, pause)
 	}
 	m.stopAll()
+	m.dead.sender.close()
 	return nil
 }
 

@@ -10,7 +10,6 @@ const (
 	Heartbeat        = 34
 	ConsumersOfGroup = 38
 	RouteOfTopic     = 105
-	SendBatch        = 320
 )
 
 // Codes of replies.

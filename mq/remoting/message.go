@@ -42,35 +42,6 @@ func (m *Message) Property(name string) string {
 	return ""
 }
 
-// Property is one named text that travels with a message.
-type Property struct{ Name, Value string }
-
-// AppendBatch writes one message of a batch behind dst. Properties with an empty value are left out; all together they are at most
-// 32,767 bytes, and lose the two characters that end things.
-func AppendBatch(dst, body []byte, properties ...Property) []byte {
-	start := len(dst)
-	dst = append(dst, make([]byte, 16)...) // size, see below; magic, CRC and flag stay 0: the broker makes its own
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(body)))
-	dst = append(dst, body...)
-	at := len(dst)
-	dst = append(dst, 0, 0)
-	for _, p := range properties {
-		if p.Value != "" {
-			dst = append(append(append(append(dst, p.Name...), nameEnd...), plain(p.Value)...), pairEnd...)
-		}
-	}
-	binary.BigEndian.PutUint16(dst[at:], uint16(len(dst)-at-2))
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst
-}
-
-func plain(value string) string {
-	if !strings.ContainsAny(value, nameEnd+pairEnd) {
-		return value
-	}
-	return strings.NewReplacer(nameEnd, "", pairEnd, "").Replace(value)
-}
-
 var errFormat = errors.New("a message of the broker cannot be read")
 
 // Messages reads what a pull brought. The bodies lie in b.

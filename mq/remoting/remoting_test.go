@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,15 +157,6 @@ func TestMessages(t *testing.T) {
 	}
 	if m := got[1]; m.Offset != 8 || string(m.Body) != "two" || m.Properties != "" {
 		t.Errorf("second: %+v", m)
-	}
-}
-
-func TestAppendBatch(t *testing.T) {
-	t.Parallel()
-	got := AppendBatch([]byte("before"), []byte("body"), Property{PropertyKeys, "k"}, Property{"EMPTY", ""}, Property{PropertyReason, "b\x01a\x02d"})
-	want := "before" + "\x00\x00\x00\x2c" + strings.Repeat("\x00", 12) + "\x00\x00\x00\x04body" + "\x00\x12" + "KEYS\x01k\x02REASON\x01bad\x02"
-	if string(got) != want {
-		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
