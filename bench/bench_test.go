@@ -15,7 +15,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The RocketMQ client's cache of parsed names has one cleaner for the process, started by importing it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
+}
 
 // The workload that matters, small, against the real program with everything inside.
 func TestCanonicalEmbedded(t *testing.T) {

@@ -26,7 +26,10 @@ import (
 	fsql "floodgate/sql"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The RocketMQ client's cache of parsed names has one cleaner for the process, started by importing it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
+}
 
 // world is a running console over an own Redis (or own ids in the shared one) and an own database.
 type world struct {

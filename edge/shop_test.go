@@ -27,7 +27,9 @@ func TestMain(m *testing.M) {
 		// fasthttp's cleaner of idle workers sleeps out its 10 s after the server has stopped, then ends by itself.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		// fasthttp's clock of the Date header is one for the process and never ends.
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		// The RocketMQ client's cache of parsed names has one cleaner for the process, started by importing it.
+		goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
 }
 
 const testOrigin = "https://shop.test"

@@ -26,7 +26,9 @@ import (
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"),
-		goleak.IgnoreAnyFunction("database/sql.(*DB).connectionCleaner"))
+		goleak.IgnoreAnyFunction("database/sql.(*DB).connectionCleaner"),
+		// The RocketMQ client's cache of parsed names has one cleaner for the process, started by importing it.
+		goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
 }
 
 // world is one sale with real parts: a Redis (inside or real), a database (SQLite or MariaDB), a queue, and workers.
