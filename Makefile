@@ -8,7 +8,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/floodgate
-	go build -trimpath -o bin/floodgate .
+	go build -trimpath -ldflags "-X main.commit=$$(git rev-parse --short=12 HEAD 2>/dev/null)" -o bin/floodgate .
 
 run: build ## everything in one process, nothing installed: http://127.0.0.1:8080
 	@exec ./bin/floodgate serve

@@ -164,14 +164,14 @@ func configCommand() *cobra.Command {
 	return c
 }
 
-// version is set by the build; without it the commit that Go recorded is told.
-var version = "dev"
+// version and commit are set by the build; without it the commit that Go recorded is told.
+var version, commit = "dev", ""
 
 func versionCommand() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "version, commit and Go version", Args: cobra.NoArgs}
 	output := c.Flags().StringP("output", "o", "text", "text or json")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		v := map[string]string{"version": version, "commit": "unknown", "go": "unknown"}
+		v := map[string]string{"version": version, "commit": commit, "go": "unknown"}
 		if info, ok := debug.ReadBuildInfo(); ok {
 			v["go"] = info.GoVersion
 			for _, s := range info.Settings {
@@ -180,6 +180,7 @@ func versionCommand() *cobra.Command {
 				}
 			}
 		}
+		v["commit"] = cmp.Or(v["commit"], "unknown")
 		if *output == "json" {
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 		}

@@ -106,21 +106,29 @@ func brokerGone(r *rig, round *round) {
 	r.stack.Start("broker")
 }
 
-// redisRestarted measures how long it takes until something is sold again.
+// redisRestarted measures how long it takes until something is sold again: 5 s are promised. The machine is shared with other tests, so
+// a second try counts too.
 func redisRestarted(r *rig, round *round) {
+	for try := range sale.ID(2) {
+		took := sellsAgain(r, round, round.base+1_000_000+try)
+		r.t.Logf("sold again %s after Redis answered", took.Round(time.Millisecond))
+		if took <= 5*time.Second {
+			return
+		}
+	}
+	r.t.Error("twice not sold again within 5 s after Redis answered")
+}
+
+func sellsAgain(r *rig, round *round, user sale.ID) time.Duration {
 	r.stack.Kill("redis")
 	round.pause(500 * time.Millisecond)
 	r.stack.Start("redis")
 	began := time.Now()
-	b := r.buyer(round.base+1_000_000, round.activity, itemB, round.rng, &round.accepted)
+	b := r.buyer(user, round.activity, itemB, round.rng, &round.accepted)
 	if err := b.buy(round.ctx); err != nil || b.told != "accepted" {
 		r.t.Errorf("after Redis came back: told %q, %v", b.told, err)
 	}
-	took := time.Since(began)
-	r.t.Logf("sold again %s after Redis answered", took.Round(time.Millisecond))
-	if took > 10*time.Second { // 5 s are promised; the race detector and two shared cores get twice that
-		r.t.Errorf("sold again only %s after Redis answered", took)
-	}
+	return time.Since(began)
 }
 
 func workersGone(r *rig, round *round) {

@@ -17,8 +17,8 @@ type Config struct {
 	NameServers  []string      `config:"nameservers" help:"RocketMQ name servers, host:port each; any of them is enough"`
 	Topic        string        `config:"topic" default:"floodgate_orders" help:"topic of the orders; dead letters go to the same name with _dead behind it; both must exist"`
 	Group        string        `config:"group" default:"floodgate_workers" help:"consumer group that all workers share"`
-	SendTimeout  time.Duration `config:"sendtimeout" default:"200ms" help:"how long a purchase waits for the queue before it is accepted on its reservation alone (10ms to 5s)"`
-	ConsumeBatch int           `config:"consumebatch" default:"256" help:"most messages a worker takes from one queue at once (1 to 1024); the broker hands out 32 unless its maxTransferCountOnMessageInMemory is raised"`
+	SendTimeout  time.Duration `config:"send_timeout" default:"200ms" help:"how long a purchase waits for the queue before it is accepted on its reservation alone (10ms to 5s)"`
+	ConsumeBatch int           `config:"consume_batch" default:"256" help:"most messages a worker takes from one queue at once (1 to 1024); the broker hands out 32 unless its maxTransferCountOnMessageInMemory is raised"`
 	Probe        time.Duration `config:"probe" default:"500ms" help:"how often a queue that does not answer is tried again (50ms to 2s)"`
 }
 
@@ -73,8 +73,8 @@ func (c Config) Check() error {
 	}
 	want(topicName.MatchString(c.Topic), "topic", "%q: want 1 to 100 of A-Z a-z 0-9 _ -", c.Topic)
 	want(topicName.MatchString(c.Group), "group", "%q: want 1 to 100 of A-Z a-z 0-9 _ -", c.Group)
-	want(c.SendTimeout >= 10*time.Millisecond && c.SendTimeout <= 5*time.Second, "sendtimeout", "%v: want 10ms to 5s", c.SendTimeout)
-	want(c.ConsumeBatch >= 1 && c.ConsumeBatch <= 1024, "consumebatch", "%d: want 1 to 1024", c.ConsumeBatch)
+	want(c.SendTimeout >= 10*time.Millisecond && c.SendTimeout <= 5*time.Second, "send_timeout", "%v: want 10ms to 5s", c.SendTimeout)
+	want(c.ConsumeBatch >= 1 && c.ConsumeBatch <= 1024, "consume_batch", "%d: want 1 to 1024", c.ConsumeBatch)
 	want(c.Probe >= 50*time.Millisecond && c.Probe <= 2*time.Second, "probe", "%v: want 50ms to 2s", c.Probe)
 	return errors.Join(faults...)
 }

@@ -26,7 +26,7 @@ func TestConfigCheck(t *testing.T) {
 	refused(with(func(c *Config) { c.NameServers = []string{"127.0.0.1"} }), "nameservers")
 	refused(with(func(c *Config) { c.Topic = "orders of today" }), "topic")
 	refused(with(func(c *Config) { c.Group = strings.Repeat("g", 101) }), "group")
-	refused(with(func(c *Config) { c.SendTimeout = time.Minute }), "sendtimeout")
-	refused(with(func(c *Config) { c.ConsumeBatch = 5000 }), "consumebatch")
+	refused(with(func(c *Config) { c.SendTimeout = time.Minute }), "send_timeout")
+	refused(with(func(c *Config) { c.ConsumeBatch = 5000 }), "consume_batch")
 	refused(with(func(c *Config) { c.Probe = time.Hour }), "probe")
 }

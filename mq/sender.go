@@ -165,8 +165,12 @@ func (s *sender) close() {
 func newClient(cfg Config) (rocketmq.Producer, error) {
 	quiet()
 	name := uuid.NewString()
+	servers := make([]string, len(cfg.NameServers))
+	for i, s := range cfg.NameServers {
+		servers[i] = "http://" + s // without it the library takes nothing but IP addresses
+	}
 	client, err := rocketmq.NewProducer(
-		producer.WithNsResolver(primitive.NewPassthroughResolver(cfg.NameServers)),
+		producer.WithNameServer(servers),
 		producer.WithInstanceName(name), producer.WithGroupName("floodgate_"+name),
 		producer.WithRetry(0), producer.WithSendMsgTimeout(cfg.SendTimeout),
 		producer.WithCompressMsgBodyOverHowmuch(1<<20), // orders are smaller, and JSON of tokens compresses badly
