@@ -181,10 +181,12 @@ func case53(r *rig) {
 	slow.ws.Close()
 	w.reading.Wait()
 	equal(r, "connections that were given up", r.metric("notifier", `floodgate_notifier_closed_total{code="4008"}`), 1)
+	left := time.Now()
 	for name, most := range map[string]float64{"go_goroutines": goroutines + 5, "floodgate_notifier_connections": 0, "floodgate_notifier_queue_messages": 0} {
 		r.eventually(15*time.Second, fmt.Sprintf("%s returns to %v", name, most), func() bool { return r.metric("notifier", name) <= most })
 	}
 	r.eventually(20*time.Second, "the heap returns", func() bool { return r.metric("notifier", "go_memstats_heap_inuse_bytes") < heap+8<<20 })
+	r.t.Logf("all is as before %s after the last socket closed", time.Since(left).Round(time.Millisecond))
 	r.books(activity)
 }
 
