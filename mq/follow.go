@@ -69,9 +69,9 @@ func (m *member) take(ctx context.Context, q queue, got pulled) error {
 // rare, and a whole batch of them might be larger than a broker takes.
 func (m *member) bury(ctx context.Context, q queue, bad []unreadable) error {
 	for _, u := range bad {
-		one := []entry{{body: u.body[:min(len(u.body), maxDead)], reason: u.reason}}
+		one := entry{body: u.body[:min(len(u.body), maxDead)], reason: u.reason}
 		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			err := m.dead.put(ctx, m.dead.dead, one)
+			err := m.dead.letter(ctx, one)
 			if err == nil {
 				break
 			}

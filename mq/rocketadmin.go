@@ -38,7 +38,7 @@ func NewRocketAdmin(cfg Config, _ *slog.Logger, opts ...Option) (*RocketAdmin, e
 }
 
 // Close ends all connections.
-func (a *RocketAdmin) Close() error { a.dead.sender.close(); a.cluster.close(); return nil }
+func (a *RocketAdmin) Close() error { a.dead.close(); a.cluster.close(); return nil }
 
 // Ends reads the end of every readable queue from its broker, which counts a message some milliseconds after it has acknowledged it: the
 // newest may be missing, as if they were sent a moment later. A broker that is away is an error, never an end.
@@ -87,7 +87,7 @@ func (a *RocketAdmin) Parked(ctx context.Context) (int64, error) {
 
 // Add puts a message aside for good; it returns when the broker has it on disk.
 func (a *RocketAdmin) Add(ctx context.Context, m sale.Message, reason string) error {
-	if err := a.dead.put(ctx, a.dead.dead, []entry{{body: m.Append(nil), key: string(m.Token), reason: reason}}); err != nil {
+	if err := a.dead.letter(ctx, entry{body: m.Append(nil), key: string(m.Token), reason: reason}); err != nil {
 		return fmt.Errorf("cannot put a message aside: %w", err)
 	}
 	a.metrics.dead.Inc()
@@ -99,7 +99,7 @@ func (a *RocketAdmin) List(ctx context.Context, limit int) ([]DeadLetter, error)
 	if limit < 1 || limit > maxLetters {
 		return nil, fmt.Errorf("cannot list %d dead letters: want 1 to %d", limit, maxLetters)
 	}
-	queues, err := a.cluster.look(ctx, a.dead.dead)
+	queues, err := a.cluster.look(ctx, a.cfg.Topic+deadSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list dead letters: %w", err)
 	}
@@ -150,7 +150,7 @@ func (a *RocketAdmin) Replay(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.dead.put(ctx, a.dead.orders, []entry{{body: m.Body, key: m.Property(remoting.PropertyKeys)}}); err != nil {
+	if err := a.dead.order(ctx, entry{body: m.Body, key: m.Property(remoting.PropertyKeys)}); err != nil {
 		return fmt.Errorf("cannot replay dead letter %s: %w", id, err)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (a *RocketAdmin) find(ctx context.Context, id string) (remoting.Message, er
 	if err != nil || offset < 0 {
 		return remoting.Message{}, ErrNoLetter
 	}
-	queues, err := a.cluster.look(ctx, a.dead.dead)
+	queues, err := a.cluster.look(ctx, a.cfg.Topic+deadSuffix)
 	if err != nil {
 		return remoting.Message{}, fmt.Errorf("cannot read dead letter %s: %w", id, err)
 	}

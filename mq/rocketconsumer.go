@@ -57,7 +57,7 @@ func (c *RocketConsumer) Run(ctx context.Context, h Handler) error {
 		rest(ctx, pause)
 	}
 	m.stopAll()
-	m.dead.sender.close()
+	m.dead.close()
 	return nil
 }
 

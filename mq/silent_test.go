@@ -140,8 +140,13 @@ func swallow(c net.Conn) { io.Copy(io.Discard, c) }
 // nameServer answers every request with a route to one broker with one queue.
 func nameServer(t *testing.T, broker string) string {
 	t.Helper()
-	route := fmt.Sprintf(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{"0":%q}}],
-		"queueDatas":[{"brokerName":"b","readQueueNums":1,"writeQueueNums":1,"perm":6}]}`, broker)
+	return answering(t, fmt.Sprintf(`{"brokerDatas":[{"brokerName":"b","brokerAddrs":{"0":%q}}],
+		"queueDatas":[{"brokerName":"b","readQueueNums":1,"writeQueueNums":1,"perm":6}]}`, broker))
+}
+
+// answering answers every request with success and this body.
+func answering(t *testing.T, body string) string {
+	t.Helper()
 	return listener(t, func(c net.Conn) {
 		for {
 			var length struct{ Frame, Header uint32 }
@@ -157,9 +162,9 @@ func nameServer(t *testing.T, broker string) string {
 				return
 			}
 			head := fmt.Sprintf(`{"code":0,"flag":1,"opaque":%d}`, request.Opaque)
-			frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(head)+len(route)))
+			frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(head)+len(body)))
 			frame = binary.BigEndian.AppendUint32(frame, uint32(len(head)))
-			c.Write(append(append(frame, head...), route...))
+			c.Write(append(append(frame, head...), body...))
 		}
 	})
 }
