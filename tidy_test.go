@@ -127,7 +127,7 @@ func TestTidyNamesAndSizes(t *testing.T) {
 		if slices.Contains([]string{"util", "utils", "common", "helpers", "types", "models", "base"}, f.Name.Name) {
 			t.Errorf("%s: package %s says nothing", path, f.Name.Name)
 		}
-		if n := set.File(f.Pos()).LineCount(); n > 300 && !strings.HasSuffix(path, "_test.go") {
+		if n := set.File(f.Pos()).LineCount(); n > 300 {
 			t.Errorf("%s has %d lines, want at most 300", path, n)
 		}
 	})
