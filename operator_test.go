@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,6 +47,11 @@ func saleFile() string {
 		starts.Format(time.RFC3339), starts.Add(time.Hour).Format(time.RFC3339))
 }
 
+// withoutOurs is this process's environment without what configures floodgate: the stack of the other tests is not this server's.
+func withoutOurs() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "FLOODGATE_") })
+}
+
 // startServer starts everything in one process on free ports, and tells the script's commands where it is.
 func startServer(env *testscript.Env) error {
 	if err := os.WriteFile(filepath.Join(env.WorkDir, "sale.yaml"), []byte(saleFile()), 0o600); err != nil {
@@ -53,7 +59,7 @@ func startServer(env *testscript.Env) error {
 	}
 	dir := filepath.Join(env.WorkDir, "data")
 	cmd := exec.Command("floodgate", "serve", "--set", "data.dir="+dir)
-	cmd.Env = append(os.Environ(), "FLOODGATE_EDGE_LISTEN=127.0.0.1:0", "FLOODGATE_NOTIFIER_LISTEN=127.0.0.1:0", "FLOODGATE_WORKER_LISTEN=127.0.0.1:0", "FLOODGATE_CONSOLE_LISTEN=127.0.0.1:0")
+	cmd.Env = append(withoutOurs(), "FLOODGATE_EDGE_LISTEN=127.0.0.1:0", "FLOODGATE_NOTIFIER_LISTEN=127.0.0.1:0", "FLOODGATE_WORKER_LISTEN=127.0.0.1:0", "FLOODGATE_CONSOLE_LISTEN=127.0.0.1:0")
 	logs, err := os.Create(filepath.Join(env.WorkDir, "serve.log"))
 	if err != nil {
 		return err
