@@ -71,10 +71,7 @@ func (k *TokenKey) Sign(c TokenClaims) Token {
 // Parse reads a token and checks its signature; expiry is the caller's to judge.
 func (k *TokenKey) Parse(t Token) (TokenClaims, error) {
 	var buf [tokenBody + tokenMAC]byte
-	if len(t) != TokenLen {
-		return TokenClaims{}, ErrToken
-	}
-	if n, err := base64.RawURLEncoding.Strict().Decode(buf[:], []byte(t)); err != nil || n != len(buf) {
+	if !t.decode(&buf) {
 		return TokenClaims{}, ErrToken
 	}
 	var sum [sha256.Size]byte
@@ -87,10 +84,19 @@ func (k *TokenKey) Parse(t Token) (TokenClaims, error) {
 // Peek reads what a token claims without checking the signature: for parts that got it from a ledger or a row.
 func (t Token) Peek() (TokenClaims, error) {
 	var buf [tokenBody + tokenMAC]byte
-	if n, err := base64.RawURLEncoding.Strict().Decode(buf[:], []byte(t)); len(t) != TokenLen || err != nil || n != len(buf) {
+	if !t.decode(&buf) {
 		return TokenClaims{}, ErrToken
 	}
 	return peek(buf[:]), nil
+}
+
+// decode checks the length first: the decoder writes beyond a buffer that is too small.
+func (t Token) decode(buf *[tokenBody + tokenMAC]byte) bool {
+	if len(t) != TokenLen {
+		return false
+	}
+	n, err := base64.RawURLEncoding.Strict().Decode(buf[:], []byte(t))
+	return err == nil && n == len(buf)
 }
 
 func peek(b []byte) TokenClaims {
