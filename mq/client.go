@@ -126,7 +126,7 @@ func (c *client) found() bool {
 func (c *client) store(ctx context.Context, entries []entry) error {
 	select {
 	case c.slots <- struct{}{}:
-	default:
+	case <-ctx.Done():
 		return errBusy
 	}
 	done := make(chan error, 1)
