@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	largeStock = 100_000_000     // units: no phase comes near it
-	warmUp     = 2000            // purchases before the clock starts: connections, scripts, caches
-	mostBuyers = 50_000          // signed for each second of a gathered phase: more than two cores have ever accepted
-	mostSingle = 20_000          // the same for one call each
-	coldFor    = 5 * time.Second // at most
+	largeStock = 100_000_000      // units: no phase comes near it
+	warmUp     = 2000             // purchases before the clock starts: connections, scripts, caches
+	mostBuyers = 50_000           // signed for each second of a gathered phase: more than two cores have ever accepted
+	mostSingle = 20_000           // the same for one call each
+	coldFor    = 15 * time.Second // at most; seen: rates rise for so long after a broker's start
 	drainFor   = 2 * time.Minute
 )
 
@@ -134,7 +134,7 @@ func (a *acceptRun) phase(ctx context.Context, edge string, n int, rate float64,
 func (a *acceptRun) warm(ctx context.Context, edge string) error {
 	n := warmUp
 	if a.s.b.cold {
-		n *= 30
+		n *= 150
 	}
 	_, _, err := a.phase(ctx, edge, n, 0, coldFor)
 	return err
