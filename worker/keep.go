@@ -13,6 +13,13 @@ import (
 // maxCurrent bounds the activities that one Redis holds at a time.
 const maxCurrent = 10_000
 
+// A recovery that fails, since Redis went away once more, is tried again at the next turn. One that keeps failing waits for a
+// person (broken books), and is not worth a rebuild twice a second.
+const (
+	failuresInHaste = 5
+	failureRest     = 5 * time.Second
+)
+
 // keep compares Redis with the database at each turn: the database says what is wanted (status, window, price, added stock), and
 // Redis follows. A stock that is not proven on this Redis process, or whose epoch is behind the database's, starts a recovery.
 func (w *Worker) keep(ctx context.Context) error {
@@ -33,7 +40,14 @@ func (w *Worker) keep(ctx context.Context) error {
 			return
 		}
 		w.unready(fmt.Sprintf("the stock of %d activities is being proven", len(unproven)))
-		if err := w.recover(ctx, unproven); err != nil && ctx.Err() == nil {
+		if w.failed >= failuresInHaste && time.Since(w.tried) < failureRest {
+			return
+		}
+		w.tried = time.Now()
+		err = w.recover(ctx, unproven)
+		if w.failed++; err == nil {
+			w.failed = 0
+		} else if ctx.Err() == nil {
 			w.log.Warn("recovery did not end and is tried again", "error", err)
 		}
 	})
@@ -73,7 +87,8 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 	if err != nil {
 		return false, err
 	}
-	if lost := !s.Opened || s.Epoch < a.LiveEpoch; lost && !w.Embedded {
+	// A recoverer that died in the midst of its writing leaves no stock: that is no loss, the reservations are there.
+	if lost := !s.Opened && !s.Rebuilding || s.Epoch < a.LiveEpoch; lost && !w.Embedded {
 		w.lost(a, s)
 		return false, nil
 	}

@@ -34,29 +34,35 @@ func (w *Worker) recover(ctx context.Context, activities []sql.Activity) error {
 	defer w.store.DropLease(context.WithoutCancel(ctx), recoveryLease, w.Owner) //nolint:errcheck // it expires by itself
 	began := time.Now()
 	var proofs []*proof
+	var faults []error // one activity's broken books are not the others'
 	for _, a := range activities {
 		if err := w.hold(ctx); err != nil {
 			return err
 		}
 		p, err := w.rebuild(ctx, a.ID)
 		if err != nil {
-			return fmt.Errorf("activity %s: %w", a.ID, err)
+			faults = append(faults, fmt.Errorf("activity %s: %w", a.ID, err))
+			continue
 		}
 		proofs = append(proofs, p)
 	}
+	if len(proofs) == 0 {
+		return errors.Join(faults...)
+	}
 	if err := w.drain(ctx, proofs); err != nil {
-		return err
+		return errors.Join(append(faults, err)...)
 	}
 	for _, p := range proofs {
 		if err := w.live(ctx, p); err != nil {
-			return fmt.Errorf("activity %s: %w", p.cell.Activity, err)
+			faults = append(faults, fmt.Errorf("activity %s: %w", p.cell.Activity, err))
+			continue
 		}
 		w.log.Info("stock proven", "activity", p.cell.Activity, "epoch", p.epoch, "orders", p.orders, "kept", p.kept,
 			"seconds", time.Since(began).Seconds())
 	}
 	w.metrics.recoveries.Inc()
 	w.wake()
-	return nil
+	return errors.Join(faults...)
 }
 
 // hold takes or renews the lease.

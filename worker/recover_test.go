@@ -228,19 +228,70 @@ func TestRule09LotUnderTheNewEpochIsCountedOnce(t *testing.T) {
 	})
 }
 
-// A recovery that finds another epoch in the database while it drains gives up at once.
+// A recovery that finds another epoch in the database, or another Redis, while it drains gives up at once.
 func TestRule03DrainUnderAnotherEpochGivesUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, true)
+	w := newWorld(t, false)
 	a := w.activity(3, 1)
 	w.opened2(a)
 	one := w.worker()
-	epoch, err := w.store.RaiseEpoch(t.Context(), a.ID)
-	must(t, err)
-	_, err = w.store.RaiseEpoch(t.Context(), a.ID)
-	must(t, err)
-	if done, err := one.drained(t.Context(), nil, []*proof{{cell: lua.Cell{Activity: a.ID}, epoch: epoch}}); done || !errors.Is(err, sql.ErrFenced) {
-		t.Fatalf("drained: %v, %v", done, err)
+	defer one.Listener.Close()
+	p := &proof{cell: lua.Cell{Activity: a.ID}, epoch: w.epoch(a)}
+	must(t, one.stands(t.Context(), []*proof{p}))
+	w.restart(a)
+	if err := one.stands(t.Context(), []*proof{p}); !errors.Is(err, lua.ErrUnproven) {
+		t.Fatalf("another Redis: %v", err)
 	}
-	one.Listener.Close()
+	_, err := w.store.RaiseEpoch(t.Context(), a.ID)
+	must(t, err)
+	if err := one.stands(t.Context(), []*proof{p}); !errors.Is(err, sql.ErrFenced) {
+		t.Fatalf("another epoch: %v", err)
+	}
+}
+
+// Redis is restarted once more while a recovery drains, with messages in the queue that cannot be placed meanwhile.
+func TestRecoverOverASecondRestart(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(w *world) {
+		a := w.activity(10, 1)
+		w.opened2(a)
+		var queued []sale.Message
+		for user := sale.ID(1); user <= 5; user++ {
+			queued = append(queued, w.reserve(a, user))
+		}
+		w.restart(a)
+		w.start(2)
+		w.eventually("a recovery drains", func() bool {
+			s, err := w.ledger.Inspect(t.Context(), lua.Cell{Activity: a.ID})
+			return err == nil && s.Recovering
+		})
+		w.restart(a)
+		w.send(queued...)
+		for _, m := range queued {
+			if o := w.order(m.Token); o.State != sale.StatePending {
+				t.Fatalf("user %s is %s (%s)", m.User, o.State.Outcome(), o.Reason)
+			}
+		}
+		w.opened(a)
+		w.balanced(a)
+	})
+}
+
+// An activity whose books are broken stays closed, and keeps no other from being proven.
+func TestBrokenBooksAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(w *world) {
+		x, y := w.activity(3, 1), w.activity(3, 1)
+		w.opened2(x)
+		w.opened2(y)
+		_, err := w.store.DB().ExecContext(t.Context(), "UPDATE items SET sold = 1 WHERE activity_id = "+x.ID.String())
+		must(t, err)
+		w.restart(x, y)
+		w.start(1)
+		w.opened(y)
+		w.reserve(y, 1)
+		if s, err := w.ledger.Inspect(t.Context(), lua.Cell{Activity: x.ID}); err != nil || s.Opened && s.Proven && !s.Recovering {
+			t.Fatalf("broken books are sold on: %+v, %v", s, err)
+		}
+	})
 }
