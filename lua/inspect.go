@@ -24,7 +24,7 @@ func (l *Ledger) Inspect(ctx context.Context, c Cell) (State, error) {
 	s := State{
 		Opened: number(v[0]) == 1, Proven: number(v[1]) == 1, Recovering: number(v[2]) == 1, Status: sale.Status(v[3].(string)),
 		Epoch: number(v[4]), Version: number(v[5]), LedgerID: v[7].(string), Now: sale.Millis(number(v[8])),
-		Pending: number(v[9]), Reserved: number(v[10]), Remaining: map[sale.ID]int64{},
+		Pending: number(v[9]), Reserved: number(v[10]), Remaining: map[sale.ID]int64{}, Rebuilding: number(v[12]) == 1,
 	}
 	if catalog := v[6].(string); catalog != "" {
 		if err := json.Unmarshal([]byte(catalog), &s.Catalog); err != nil {

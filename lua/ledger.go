@@ -113,6 +113,7 @@ type State struct {
 	Opened     bool // meta and stock are there; the rest is filled as far as it is
 	Proven     bool // identity in meta equals this server's
 	Recovering bool
+	Rebuilding bool // a recovery has dropped the stock and not written it again; meta is still of the epoch before
 	Status     sale.Status
 	Epoch      int64
 	Version    int64

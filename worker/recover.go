@@ -112,7 +112,7 @@ func (w *Worker) rebuild(ctx context.Context, id sale.ID) (*proof, error) {
 		return nil, err
 	}
 	// Occupied reservations are kept, unless this Redis is older than the last recovery, which has dealt with those.
-	if err := w.readReservations(ctx, p, before.Opened && before.Epoch >= p.activity.LiveEpoch); err != nil {
+	if err := w.readReservations(ctx, p, (before.Opened || before.Rebuilding) && before.Epoch >= p.activity.LiveEpoch); err != nil {
 		return nil, err
 	}
 	if err := w.writeRows(ctx, p); err != nil {
