@@ -66,7 +66,10 @@ func (w *Worker) readReservations(ctx context.Context, p *proof, keep bool) erro
 				drop = append(drop, r.Token)
 			}
 		}
-		return refused(w.ledger.RebuildPage(ctx, p.cell, p.epoch, write, drop))
+		if err := refused(w.ledger.RebuildPage(ctx, p.cell, p.epoch, write, drop)); err != nil {
+			return err
+		}
+		return w.hold(ctx)
 	})
 }
 
@@ -147,6 +150,9 @@ func (w *Worker) writeStock(ctx context.Context, p *proof) error {
 			return err
 		}
 		write, drop = write[nw:], drop[nd:]
+		if err := w.hold(ctx); err != nil {
+			return err
+		}
 	}
 	held, err := w.store.HoldsEpoch(ctx, p.cell.Activity, p.epoch)
 	if err != nil {
