@@ -78,14 +78,9 @@ func (w *Worker) stands(ctx context.Context, proofs []*proof) error {
 	return nil
 }
 
-// drained compares the recorded positions with the queue's ends, and looks at the shelf and the retry topic.
+// drained compares the recorded positions with the queue's ends, and looks at the retry topic and the shelf. The shelf comes last: a
+// worker puts messages there before it records their position, so one that does while we look is seen in one of the two.
 func (w *Worker) drained(ctx context.Context, ends []mq.Position, proofs []*proof) (bool, error) {
-	for _, p := range proofs {
-		shelved, err := w.store.Shelved(ctx, p.cell.Activity, 1)
-		if err != nil || len(shelved) > 0 {
-			return false, err
-		}
-	}
 	placed, err := w.store.PlacedPositions(ctx, w.Topic)
 	if err != nil {
 		return false, err
@@ -95,6 +90,14 @@ func (w *Worker) drained(ctx context.Context, ends []mq.Position, proofs []*proo
 			return false, nil
 		}
 	}
-	parked, err := w.Backlog.Parked(ctx)
-	return err == nil && parked == 0, err
+	if parked, err := w.Backlog.Parked(ctx); err != nil || parked > 0 {
+		return false, err
+	}
+	for _, p := range proofs {
+		shelved, err := w.store.Shelved(ctx, p.cell.Activity, 1)
+		if err != nil || len(shelved) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
