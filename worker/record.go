@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -13,13 +12,12 @@ import (
 // recorder writes placed positions into the database before their batches are acknowledged: "drained" must be observable by
 // whoever recovers. Positions that wait at the same moment share one write.
 type recorder struct {
-	store *sql.Store
-	topic string
+	save func(ctx context.Context, next map[string]int64) error
+	pen  chan struct{} // held by whoever writes
 
 	mu      sync.Mutex // guards what follows
 	waiting map[string]int64
 	turn    *turn // the write that will carry what waits
-	writing bool
 }
 
 // turn is one write that several wait for.
@@ -29,44 +27,42 @@ type turn struct {
 }
 
 func newRecorder(store *sql.Store, topic string) *recorder {
-	return &recorder{store: store, topic: topic, waiting: map[string]int64{}, turn: &turn{done: make(chan struct{})}}
+	save := func(ctx context.Context, next map[string]int64) error { return store.RecordPositions(ctx, topic, next) }
+	return &recorder{save: save, pen: make(chan struct{}, 1), waiting: map[string]int64{}, turn: &turn{done: make(chan struct{})}}
 }
 
-// record returns when the position is durably noted. Whoever comes first writes for all who wait.
+// record returns when the position is durably noted. Whoever gets the pen writes once for all who wait and passes it on: who wrote on
+// while others come would not get back to its own queue for as long as the rush lasts.
 func (r *recorder) record(ctx context.Context, p mq.Position) error {
 	r.mu.Lock()
 	r.waiting[p.Queue] = max(r.waiting[p.Queue], p.Next)
 	mine := r.turn
-	lead := !r.writing
-	r.writing = true
 	r.mu.Unlock()
-	if lead {
-		r.lead(ctx)
-	}
 	select {
 	case <-mine.done:
 		return mine.err
 	case <-ctx.Done():
 		return ctx.Err()
+	case r.pen <- struct{}{}:
+	}
+	defer func() { <-r.pen }()
+	select {
+	case <-mine.done: // written while the pen was awaited
+		return mine.err
+	default:
+		return r.write(ctx)
 	}
 }
 
-// lead writes turn after turn until nobody waits.
-func (r *recorder) lead(ctx context.Context) {
-	for {
-		r.mu.Lock()
-		if len(r.waiting) == 0 {
-			r.writing = false
-			r.mu.Unlock()
-			return
-		}
-		positions, t := maps.Clone(r.waiting), r.turn
-		clear(r.waiting)
-		r.turn = &turn{done: make(chan struct{})}
-		r.mu.Unlock()
-		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		t.err = r.store.RecordPositions(wctx, r.topic, positions)
-		cancel()
-		close(t.done)
-	}
+// write carries what waits; the pen is held.
+func (r *recorder) write(ctx context.Context) error {
+	r.mu.Lock()
+	positions, t := r.waiting, r.turn
+	r.waiting, r.turn = map[string]int64{}, &turn{done: make(chan struct{})}
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	t.err = r.save(ctx, positions)
+	close(t.done)
+	return t.err
 }
