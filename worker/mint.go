@@ -35,10 +35,19 @@ type mint struct {
 	owner string
 	log   *slog.Logger
 
+	// The wall clock is read once, when the process begins: numbers that followed it would stand still after it was set back.
+	base  int64     // milliseconds since mintEpoch then
+	began time.Time // with monotonic reading
+
 	mu    sync.Mutex // guards what follows
 	node  int        // -1: none
 	until time.Time  // with monotonic reading
 	last  [shards]int64
+}
+
+func newMint(store *sql.Store, owner string, log *slog.Logger) *mint {
+	now := time.Now()
+	return &mint{store: store, owner: owner, log: log, base: now.UnixMilli() - mintEpoch, began: now, node: -1}
 }
 
 // shardOf spreads users over shards (the finalizer of SplitMix64, so that neighbouring ids part).
@@ -58,7 +67,7 @@ func (m *mint) next(user sale.ID) (sale.ID, error) {
 		return 0, errNode
 	}
 	shard := shardOf(user)
-	tick := (now.UnixMilli() - mintEpoch) << seqBits
+	tick := (m.base + now.Sub(m.began).Milliseconds()) << seqBits
 	if m.last[shard] >= tick+maxAhead {
 		return 0, fmt.Errorf("shard %d is asked for more order numbers than it has", shard)
 	}

@@ -191,7 +191,7 @@ func TestUnannouncedIsToldAgain(t *testing.T) {
 func TestMintIsUniqueAndFindsTheShard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, true)
-	m := &mint{store: w.store, owner: "x", log: w.worker().log, node: -1}
+	m := newMint(w.store, "x", w.worker().log)
 	if _, err := m.next(1); err == nil {
 		t.Fatal("minted without a node id")
 	}

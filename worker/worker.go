@@ -102,7 +102,7 @@ func New(cfg Config, d Deps) (*Worker, error) {
 	w := &Worker{
 		cfg: cfg, Deps: d, ledger: d.Ledger, store: d.Store, log: d.Log,
 		limit:    rate.NewLimiter(rate.Limit(cfg.PlaceRate), max(sql.MaxPlace, int(cfg.PlaceRate/10))),
-		mint:     &mint{store: d.Store, owner: d.Owner, log: d.Log, node: -1},
+		mint:     newMint(d.Store, d.Owner, d.Log),
 		metrics:  newMetrics(d.Registry),
 		jobs:     make(chan *job, 64),
 		stopped:  make(chan struct{}),
