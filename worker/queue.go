@@ -48,14 +48,15 @@ func byCell(messages []sale.Message) (order []lua.Cell, byCell map[lua.Cell][]sa
 	return order, byCell
 }
 
-// consumeCell places messages of one activity; where its stock stays unproven, or nobody knows it, they are put aside durably.
+// consumeCell places messages of one activity; where its stock stays unproven they are put aside durably, and for good where nobody
+// knows the activity or the item: no recovery would ever make them placeable, and those beside them would wait for ever.
 func (w *Worker) consumeCell(ctx context.Context, cell lua.Cell, messages []sale.Message) error {
-	known, err := w.knows(ctx, cell.Activity)
+	messages, strange, err := w.known(ctx, cell.Activity, messages)
 	if err != nil {
 		return err
 	}
-	if !known {
-		return w.bury(ctx, messages)
+	if err := w.bury(ctx, strange); err != nil || len(messages) == 0 {
+		return err
 	}
 	deadline := time.Now().Add(shelfAfter)
 	for {
@@ -92,6 +93,25 @@ func (w *Worker) submitMessages(ctx context.Context, cell lua.Cell, messages []s
 	return nil
 }
 
+// known parts messages of one activity into those of its items and those of nothing that is sold.
+func (w *Worker) known(ctx context.Context, id sale.ID, messages []sale.Message) (known, strange []sale.Message, err error) {
+	if knows, err := w.knows(ctx, id); err != nil || !knows {
+		return nil, messages, err
+	}
+	a, err := w.activity(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range messages {
+		if a.Item(m.Commodity) != nil {
+			known = append(known, m)
+		} else {
+			strange = append(strange, m)
+		}
+	}
+	return known, strange, nil
+}
+
 // knows says whether the activity exists and its keys are still kept.
 func (w *Worker) knows(ctx context.Context, id sale.ID) (bool, error) {
 	a, err := w.activity(ctx, id)
@@ -101,7 +121,7 @@ func (w *Worker) knows(ctx context.Context, id sale.ID) (bool, error) {
 	return err == nil && w.now() < a.Expires(), err
 }
 
-// bury settles messages of an activity that is unknown or cleaned up by their rows alone; one without a row is a dead letter.
+// bury settles messages of what is unknown or cleaned up by their rows alone; one without a row is a dead letter.
 func (w *Worker) bury(ctx context.Context, messages []sale.Message) error {
 	for _, m := range messages {
 		orders, err := w.store.OrdersByToken(ctx, m.Token)

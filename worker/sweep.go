@@ -78,7 +78,14 @@ func (w *Worker) sweepShelf(ctx context.Context, cell lua.Cell) error {
 	if err != nil || len(messages) == 0 {
 		return err
 	}
-	if err := w.submitMessages(ctx, cell, messages); err != nil {
+	known, strange, err := w.known(ctx, cell.Activity, messages)
+	if err != nil {
+		return err
+	}
+	if err := w.bury(ctx, strange); err != nil {
+		return err
+	}
+	if err := w.submitMessages(ctx, cell, known); err != nil {
 		return err
 	}
 	tokens := make([]sale.Token, len(messages))
