@@ -54,6 +54,15 @@ func (s *Store) Shelved(ctx context.Context, activity sale.ID, limit int) ([]sal
 	return messages, nil
 }
 
+// ShelvedActivities lists activities that have messages on the shelf, in no order; at most 500.
+func (s *Store) ShelvedActivities(ctx context.Context) ([]sale.ID, error) {
+	var ids []sale.ID
+	if err := s.db.WithContext(ctx).Model(&shelfRow{}).Distinct("activity_id").Limit(pageLimit).Pluck("activity_id", &ids).Error; err != nil {
+		return nil, fmt.Errorf("cannot list the shelf's activities: %w", err)
+	}
+	return ids, nil
+}
+
 // Unshelve removes messages that have their row now.
 func (s *Store) Unshelve(ctx context.Context, tokens ...sale.Token) error {
 	for _, t := range tokens {

@@ -88,6 +88,10 @@ func (w *Worker) sweepShelf(ctx context.Context, cell lua.Cell) error {
 	if err := w.submitMessages(ctx, cell, known); err != nil {
 		return err
 	}
+	return w.unshelve(ctx, messages)
+}
+
+func (w *Worker) unshelve(ctx context.Context, messages []sale.Message) error {
 	tokens := make([]sale.Token, len(messages))
 	for i, m := range messages {
 		tokens[i] = m.Token

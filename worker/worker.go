@@ -135,6 +135,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	front.Go(func() error { return w.mint.run(fctx) })
 	front.Go(func() error { return w.keep(fctx) })
 	front.Go(func() error { return w.sweep(fctx) })
+	front.Go(func() error { return w.tidy(fctx) })
 	front.Go(func() error { return w.Consumer.Run(fctx, w.consume) })
 	err := front.Wait()
 	stopPlacing()
