@@ -62,6 +62,8 @@ func (w *Worker) look(ctx context.Context) ([]sql.Activity, error) {
 	}
 	w.current.Store(&activities)
 	var unproven []sql.Activity
+	w.lostNow = 0
+	defer func() { w.metrics.lost.Set(float64(w.lostNow)) }()
 	for _, a := range activities {
 		due, fault := w.follow(ctx, a)
 		if fault != nil && err == nil {
@@ -87,6 +89,9 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 	if err != nil {
 		return false, err
 	}
+	if s.Now >= a.Expires() {
+		return false, nil // over by Redis's clock, which runs before ours: its keys are gone as they should be
+	}
 	// A recoverer that died in the midst of its writing leaves no stock: that is no loss, the reservations are there.
 	if lost := !s.Opened && !s.Rebuilding || s.Epoch < a.LiveEpoch; lost && !w.Embedded {
 		w.lost(a, s)
@@ -110,7 +115,7 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 // lost says, once for each state seen, that this Redis holds less than had gone live. Its stock is not sold: rebuilding a live
 // stack from the database alone needs a person until that is built, and `busy` is the honest answer meanwhile.
 func (w *Worker) lost(a sql.Activity, s lua.State) {
-	w.metrics.lost.Set(1)
+	w.lostNow++
 	if w.lostSaid[a.ID] != s.Epoch+1 {
 		w.lostSaid[a.ID] = s.Epoch + 1
 		w.log.Error("Redis has lost this activity's stock: nothing is sold, buyers are told busy",

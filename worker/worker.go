@@ -72,6 +72,7 @@ type Worker struct {
 	failed    int                            // only the keeper's: recoveries in a row that did not end
 	tried     time.Time                      // only the keeper's: when the last one began
 	lostSaid  map[sale.ID]int64              // only the keeper's: what was said of activities that Redis lost
+	lostNow   int                            // only the keeper's: how many those are at this turn
 }
 
 // Check names the first setting that cannot be used.
