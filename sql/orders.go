@@ -102,7 +102,15 @@ var liveStates = []sale.OrderState{sale.StatePending, sale.StatePaid}
 
 // Unannounced lists rows changed before the instant whose outcome has not been announced, oldest first; limit 1..500.
 func (s *Store) Unannounced(ctx context.Context, before sale.Millis, limit int) ([]sale.Order, error) {
-	q := s.db.WithContext(ctx).Where("announced = ? AND updated_at < ?", false, before).Order("updated_at, order_no").Limit(min(max(limit, 1), pageLimit))
+	return s.UnannouncedAfter(ctx, sale.Order{}, before, limit)
+}
+
+// UnannouncedAfter is Unannounced behind the given row, by its UpdatedAt and No: rows that cannot be announced now, since their
+// activity's stock is not proven, must not stand in the way of all that come after them.
+func (s *Store) UnannouncedAfter(ctx context.Context, after sale.Order, before sale.Millis, limit int) ([]sale.Order, error) {
+	q := s.db.WithContext(ctx).Where("announced = ? AND updated_at >= ? AND updated_at < ?", false, after.UpdatedAt, before).
+		Where("updated_at > ? OR order_no > ?", after.UpdatedAt, after.No).
+		Order("updated_at, order_no").Limit(min(max(limit, 1), pageLimit))
 	orders, err := find(q)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list unannounced orders: %w", err)

@@ -117,6 +117,9 @@ func TestUnannouncedUntilMarked(t *testing.T) {
 		if got := due(); !slices.Equal(got, []sale.ID{second.No, first.No}) {
 			t.Errorf("got %v, want the two changed before, oldest first", got)
 		}
+		if got := nos(must(s.UnannouncedAfter(t.Context(), second, 1501, 10))(t)); !slices.Equal(got, []sale.ID{first.No}) {
+			t.Errorf("got %v behind the first page, want the rest of what was changed before", got)
+		}
 		for range 2 {
 			ok(t, s.MarkAnnounced(t.Context(), []sale.Order{first}))
 		}

@@ -14,7 +14,7 @@ const (
 	sweepMembers  = 16              // members of `pending` a call: up to 16 x 256 tokens
 	sweepRounds   = 50              // calls an activity and turn
 	announceLate  = 3 * time.Second // a row not announced for so long is told again
-	announceLimit = 1000            // rows a turn
+	announceLimit = 500             // rows a turn
 	shelfLimit    = 1000            // messages a turn
 )
 
@@ -99,11 +99,15 @@ func (w *Worker) unshelve(ctx context.Context, messages []sale.Message) error {
 	return w.store.Unshelve(ctx, tokens...)
 }
 
-// sweepUnannounced tells outcomes again that a worker wrote and did not live to tell.
+// sweepUnannounced tells outcomes again that a worker wrote and did not live to tell: a page a turn, and from the start behind the
+// last one, since those of an activity whose stock is not proven wait and must not keep the others waiting.
 func (w *Worker) sweepUnannounced(ctx context.Context) error {
-	orders, err := w.store.Unannounced(ctx, w.now()-sale.Millis(announceLate.Milliseconds()), announceLimit)
+	orders, err := w.store.UnannouncedAfter(ctx, w.swept, w.now()-sale.Millis(announceLate.Milliseconds()), announceLimit)
 	if err != nil {
 		return err
+	}
+	if w.swept = (sale.Order{}); len(orders) == announceLimit {
+		w.swept = orders[len(orders)-1]
 	}
 	byActivity := map[sale.ID][]sale.Order{}
 	for _, o := range orders {

@@ -69,6 +69,7 @@ type Worker struct {
 	positions *recorder
 	current   atomic.Pointer[[]sql.Activity] // activities that Redis should hold, as last read
 	healthy   atomic.Pointer[string]         // why not ready; nil is ready
+	swept     sale.Order                     // only the sweep's: the last unannounced order of a full page
 	failed    int                            // only the keeper's: recoveries in a row that did not end
 	tried     time.Time                      // only the keeper's: when the last one began
 	lostSaid  map[sale.ID]int64              // only the keeper's: what was said of activities that Redis lost
