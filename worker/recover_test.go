@@ -189,8 +189,10 @@ func TestRule08RestartDoesNotLiftAPause(t *testing.T) {
 		a := w.activity(3, 1)
 		w.start(1)
 		w.opened(a)
-		_, err := w.store.SetStatus(t.Context(), a.ID, sale.Paused)
-		must(t, err)
+		w.eventually("paused", func() bool { // the database hears that it is live a little after Redis
+			_, err := w.store.SetStatus(t.Context(), a.ID, sale.Paused)
+			return err == nil
+		})
 		epoch := w.epoch(a)
 		w.restart(a)
 		w.eventually("recovered and paused", func() bool {
