@@ -68,6 +68,9 @@ func (w *Worker) serveAPI(ctx context.Context) error {
 // errAsked is a question that cannot be answered as it is put.
 var errAsked = errors.New("bad question")
 
+// errDoubt says that nobody can say yet: a message may still wait to be placed.
+var errDoubt = errors.New("the stock of this activity is being proven")
+
 // asked checks the edge's signature and the user, and writes the answer: 200, 400, 401, 404 or 503.
 func (w *Worker) asked(answer func(r *http.Request, user sale.ID) (any, error)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
@@ -85,6 +88,8 @@ func (w *Worker) asked(answer func(r *http.Request, user sale.ID) (any, error)) 
 			http.Error(rw, "not found", http.StatusNotFound)
 		case errors.Is(err, errAsked) || errors.Is(err, sale.ErrID):
 			http.Error(rw, err.Error(), http.StatusBadRequest)
+		case errors.Is(err, errDoubt):
+			http.Error(rw, err.Error(), http.StatusServiceUnavailable)
 		case err != nil:
 			w.log.Warn("order API", "error", err)
 			http.Error(rw, "unavailable", http.StatusServiceUnavailable)
@@ -97,7 +102,8 @@ func (w *Worker) asked(answer func(r *http.Request, user sale.ID) (any, error)) 
 
 func (w *Worker) orderByToken(r *http.Request, user sale.ID) (any, error) {
 	token := sale.Token(r.PathValue("token"))
-	if claims, err := token.Peek(); err != nil || claims.User != user {
+	claims, err := token.Peek()
+	if err != nil || claims.User != user {
 		return nil, sql.ErrNotFound
 	}
 	orders, err := w.store.OrdersByToken(r.Context(), token)
@@ -105,6 +111,10 @@ func (w *Worker) orderByToken(r *http.Request, user sale.ID) (any, error) {
 		return nil, err
 	}
 	if len(orders) == 0 {
+		// Whoever was told accepted is in Redis or the queue: where Redis has lost it and the queue is not placed yet, "unknown" is a lie.
+		if doubted := w.doubted.Load(); doubted == nil || (*doubted)[claims.Activity] {
+			return nil, errDoubt
+		}
 		return nil, sql.ErrNotFound
 	}
 	return show(&orders[0]), nil

@@ -23,6 +23,8 @@ func TestOrderAPI(t *testing.T) {
 		o := w.order(m.Token)
 		asked := w.worker()
 		t.Cleanup(func() { _ = asked.Listener.Close() })
+		_, err := asked.look(w.t.Context())
+		must(w.t, err)
 		stranger := identity.NewInternal([]byte("another shop's secret of 32 bytes, or more"))
 		ask := func(signer *identity.Internal, path string) *httptest.ResponseRecorder {
 			r := httptest.NewRequestWithContext(w.t.Context(), "GET", path, nil)
@@ -62,5 +64,44 @@ func TestOrderAPI(t *testing.T) {
 				w.t.Errorf("orders of user %s: %+v", id, list)
 			}
 		}
+	})
+}
+
+// While the stock is being proven, a token that has no row yet may still lie in the queue: nobody is told that it is unknown.
+func TestNobodyIsUnknownWhileTheStockIsProven(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(w *world) {
+		a := w.activity(5, 1)
+		w.opened2(a)
+		m := w.reserve(a, 1)
+		w.send(m)
+		w.restart(a)
+		one := w.worker()
+		t.Cleanup(func() { _ = one.Listener.Close() })
+		status := func() int {
+			r := httptest.NewRequestWithContext(w.t.Context(), "GET", "/internal/requests/"+string(m.Token)+"?user=1", nil)
+			w.internal.SignRequest(r, nil)
+			answer := httptest.NewRecorder()
+			one.api().ServeHTTP(answer, r)
+			return answer.Code
+		}
+		if got := status(); got != http.StatusServiceUnavailable {
+			w.t.Fatalf("before the first look: %d", got)
+		}
+		_, err := one.look(w.t.Context())
+		must(w.t, err)
+		if got := status(); got != http.StatusServiceUnavailable {
+			w.t.Fatalf("not proven: %d", got)
+		}
+		w.start(1)
+		w.order(m.Token)
+		if got := status(); got != http.StatusOK {
+			w.t.Fatalf("placed: %d", got)
+		}
+		m.Token = w.token(1, a.ID)
+		w.eventually("a token never used is unknown", func() bool {
+			_, err := one.look(w.t.Context())
+			return err == nil && status() == http.StatusNotFound
+		})
 	})
 }

@@ -62,6 +62,7 @@ func (w *Worker) look(ctx context.Context) ([]sql.Activity, error) {
 	}
 	w.current.Store(&activities)
 	var unproven []sql.Activity
+	doubted := map[sale.ID]bool{}
 	w.lostNow = 0
 	defer func() { w.metrics.lost.Set(float64(w.lostNow)) }()
 	for _, a := range activities {
@@ -71,8 +72,10 @@ func (w *Worker) look(ctx context.Context) ([]sql.Activity, error) {
 		}
 		if due {
 			unproven = append(unproven, a)
+			doubted[a.ID] = true
 		}
 	}
+	w.doubted.Store(&doubted)
 	return unproven, err
 }
 

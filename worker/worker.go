@@ -67,13 +67,14 @@ type Worker struct {
 	kick      chan struct{} // asks the keeper to look now
 	announced *announcer
 	positions *recorder
-	current   atomic.Pointer[[]sql.Activity] // activities that Redis should hold, as last read
-	healthy   atomic.Pointer[string]         // why not ready; nil is ready
-	swept     sale.Order                     // only the sweep's: the last unannounced order of a full page
-	failed    int                            // only the keeper's: recoveries in a row that did not end
-	tried     time.Time                      // only the keeper's: when the last one began
-	lostSaid  map[sale.ID]int64              // only the keeper's: what was said of activities that Redis lost
-	lostNow   int                            // only the keeper's: how many those are at this turn
+	current   atomic.Pointer[[]sql.Activity]   // activities that Redis should hold, as last read
+	doubted   atomic.Pointer[map[sale.ID]bool] // activities whose stock was not proven then; nil before the first look
+	healthy   atomic.Pointer[string]           // why not ready; nil is ready
+	swept     sale.Order                       // only the sweep's: the last unannounced order of a full page
+	failed    int                              // only the keeper's: recoveries in a row that did not end
+	tried     time.Time                        // only the keeper's: when the last one began
+	lostSaid  map[sale.ID]int64                // only the keeper's: what was said of activities that Redis lost
+	lostNow   int                              // only the keeper's: how many those are at this turn
 }
 
 // Check names the first setting that cannot be used.
