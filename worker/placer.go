@@ -13,13 +13,14 @@ type job struct {
 	source sale.Source
 	expire bool // tombstones: past their hold, so they end as failed rows instead of orders
 	claims []lua.ClaimRequest
-	done   chan error // buffered by one
+	given  context.Context // of whoever waits; nothing is begun for one who has gone
+	done   chan error      // buffered by one
 }
 
 // submit hands claims to the placers and waits until each token has its row, or for the reason why not. At most
 // lua.MaxBatch claims a job; the channel holds as many jobs as there are submitters, so nothing grows without a bound.
 func (w *Worker) submit(ctx context.Context, j *job) error {
-	j.done = make(chan error, 1)
+	j.given, j.done = ctx, make(chan error, 1)
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
@@ -82,6 +83,11 @@ func (w *Worker) placeAll(ctx context.Context, jobs []*job) {
 	defer cancel()
 	groups := map[kindOf][]*job{}
 	for _, j := range jobs {
+		// A stop would otherwise last for every batch that waits behind a database that does not answer.
+		if err := j.given.Err(); err != nil {
+			j.done <- err
+			continue
+		}
 		k := kindOf{j.cell, j.source, j.expire}
 		groups[k] = append(groups[k], j)
 	}
