@@ -100,23 +100,31 @@ func (n *Notifier) readAgain(ctx context.Context) {
 	})
 }
 
+// readFailures in a row are a Redis that does not answer: the other batches would wait as long.
+const readFailures = 3
+
 // read asks the ledger for tokens in batches, each of one activity, and hands every batch with its answer to got. It
-// stops at the first failure, since the others would wait as long, and returns what it did not read.
-func (n *Notifier) read(ctx context.Context, tokens []sale.Token, got func([]sale.Token, map[sale.Token]sale.Reservation)) []sale.Token {
+// returns what it did not read: a batch that cannot be read does not hide those of other activities behind it.
+func (n *Notifier) read(ctx context.Context, tokens []sale.Token, got func([]sale.Token, map[sale.Token]sale.Reservation)) (unread []sale.Token) {
 	slices.SortFunc(tokens, func(a, b sale.Token) int { return cmp.Compare(activityOf(a), activityOf(b)) })
-	for len(tokens) > 0 {
+	for failures := 0; len(tokens) > 0; {
 		activity, size := activityOf(tokens[0]), 1
 		for size < min(readBatch, len(tokens)) && activityOf(tokens[size]) == activity {
 			size++
 		}
 		found, err := n.reservations(ctx, activity, tokens[:size])
 		if n.failed("cannot read reservations", err) {
-			return tokens
+			if failures++; failures == readFailures || ctx.Err() != nil {
+				return append(unread, tokens...)
+			}
+			unread = append(unread, tokens[:size]...)
+		} else {
+			failures = 0
+			got(tokens[:size], found)
 		}
-		got(tokens[:size], found)
 		tokens = tokens[size:]
 	}
-	return nil
+	return unread
 }
 
 // activityOf reads a token whose signature was checked when its watch began.

@@ -215,3 +215,30 @@ func TestManyTokensOfSeveralActivities(t *testing.T) {
 		}
 	})
 }
+
+// An activity whose records cannot be read does not keep the watchers of others waiting.
+func TestABrokenActivityHidesNoOther(t *testing.T) {
+	onEach(t, func(t *testing.T, addr string) {
+		s := open(t, addr, func(_ *Config, c *times) { c.reread = 50 * time.Millisecond })
+		u := someID()
+		sells := s.activity
+		s.activity = sells - 1 // is read before
+		broken := s.token(u)
+		if err := s.rdb.HSet(t.Context(), s.redisKey("res"), string(broken), "not a record").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.rdb.Expire(t.Context(), s.redisKey("res"), time.Minute)
+		s.activity = sells
+		c := s.login(u)
+		c.watch(broken)
+		token := s.token(u)
+		for _, code := range []sale.Code{sale.Accepted, sale.PendingPayment} {
+			o := outcome(u, token, code)
+			s.record(o)
+			if code == sale.Accepted {
+				c.watch(token)
+			}
+			c.hearsOutcome(o)
+		}
+	})
+}
