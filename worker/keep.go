@@ -40,17 +40,33 @@ func (w *Worker) keep(ctx context.Context) error {
 			return
 		}
 		w.unready(fmt.Sprintf("the stock of %d activities is being proven", len(unproven)))
-		if w.failed >= failuresInHaste && time.Since(w.tried) < failureRest {
-			return
-		}
-		w.tried = time.Now()
-		err = w.recover(ctx, unproven)
-		if w.failed++; err == nil {
-			w.failed = 0
-		} else if ctx.Err() == nil {
-			w.log.Warn("recovery did not end and is tried again", "error", err)
+		select {
+		case w.unproven <- unproven:
+		default: // a recovery runs, which may wait for the queue as long as that is away: everything else is kept meanwhile
 		}
 	})
+}
+
+// prove recovers what the keeper finds, one recovery after the other, until ctx ends.
+func (w *Worker) prove(ctx context.Context) error {
+	failed, tried := 0, time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case unproven := <-w.unproven:
+			if failed >= failuresInHaste && time.Since(tried) < failureRest {
+				continue
+			}
+			tried = time.Now()
+			err := w.recover(ctx, unproven)
+			if failed++; err == nil {
+				failed = 0
+			} else if ctx.Err() == nil {
+				w.log.Warn("recovery did not end and is tried again", "error", err)
+			}
+		}
+	}
 }
 
 // look reads every current activity from both sides, makes Redis follow, and returns those whose stock must be proven. One activity's
@@ -100,7 +116,7 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 		w.lost(a, s)
 		return false, nil
 	}
-	if !s.Opened || !s.Proven || s.Recovering || s.Epoch != a.Epoch {
+	if needsProof(s, a) {
 		return true, nil
 	}
 	if s.Status != a.Status || !sameCatalog(s.Catalog, a.Activity) {
@@ -113,6 +129,11 @@ func (w *Worker) follow(ctx context.Context, a sql.Activity) (recoveryDue bool, 
 		}
 	}
 	return false, w.restock(ctx, cell)
+}
+
+// needsProof says that the stock in Redis does not stand for what the database says.
+func needsProof(s lua.State, a sql.Activity) bool {
+	return !s.Opened || !s.Proven || s.Recovering || s.Epoch != a.Epoch
 }
 
 // lost says, once for each state seen, that this Redis holds less than had gone live. Its stock is not sold: rebuilding a live

@@ -32,6 +32,9 @@ func (w *Worker) recover(ctx context.Context, activities []sql.Activity) error {
 		return err
 	}
 	defer w.store.DropLease(context.WithoutCancel(ctx), recoveryLease, w.Owner) //nolint:errcheck // it expires by itself
+	if activities = w.stillUnproven(ctx, activities); len(activities) == 0 {
+		return nil
+	}
 	began := time.Now()
 	var proofs []*proof
 	var faults []error // one activity's broken books are not the others'
@@ -63,6 +66,21 @@ func (w *Worker) recover(ctx context.Context, activities []sql.Activity) error {
 	w.metrics.recoveries.Inc()
 	w.wake()
 	return errors.Join(faults...)
+}
+
+// stillUnproven leaves out what another recovery has proven since these were seen: a sale must not stop again for nothing.
+func (w *Worker) stillUnproven(ctx context.Context, seen []sql.Activity) (still []sql.Activity) {
+	for _, a := range seen {
+		now, err := w.store.Activity(ctx, a.ID)
+		if err == nil {
+			var s lua.State
+			if s, err = w.ledger.Inspect(ctx, lua.Cell{Activity: a.ID}); err == nil && !needsProof(s, now) {
+				continue
+			}
+		}
+		still = append(still, a) // also what could not be read: the rebuild says why
+	}
+	return still
 }
 
 // hold takes or renews the lease.

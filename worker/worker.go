@@ -63,16 +63,15 @@ type Worker struct {
 	mint      *mint
 	metrics   *metrics
 	jobs      chan *job
-	stopped   chan struct{} // closed when the placers are gone
-	kick      chan struct{} // asks the keeper to look now
+	stopped   chan struct{}       // closed when the placers are gone
+	unproven  chan []sql.Activity // from the keeper to whoever recovers
+	kick      chan struct{}       // asks the keeper to look now
 	announced *announcer
 	positions *recorder
 	current   atomic.Pointer[[]sql.Activity]   // activities that Redis should hold, as last read
 	doubted   atomic.Pointer[map[sale.ID]bool] // activities whose stock was not proven then; nil before the first look
 	healthy   atomic.Pointer[string]           // why not ready; nil is ready
 	swept     sale.Order                       // only the sweep's: the last unannounced order of a full page
-	failed    int                              // only the keeper's: recoveries in a row that did not end
-	tried     time.Time                        // only the keeper's: when the last one began
 	lostSaid  map[sale.ID]int64                // only the keeper's: what was said of activities that Redis lost
 	lostNow   int                              // only the keeper's: how many those are at this turn
 }
@@ -109,6 +108,7 @@ func New(cfg Config, d Deps) (*Worker, error) {
 		metrics:  newMetrics(d.Registry),
 		jobs:     make(chan *job, 64),
 		stopped:  make(chan struct{}),
+		unproven: make(chan []sql.Activity),
 		kick:     make(chan struct{}, 1),
 		lostSaid: map[sale.ID]int64{},
 	}
@@ -137,6 +137,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	front.Go(func() error { return w.serveAPI(fctx) })
 	front.Go(func() error { return w.mint.run(fctx) })
 	front.Go(func() error { return w.keep(fctx) })
+	front.Go(func() error { return w.prove(fctx) })
 	front.Go(func() error { return w.sweep(fctx) })
 	front.Go(func() error { return w.tidy(fctx) })
 	front.Go(func() error { return w.Consumer.Run(fctx, w.consume) })
