@@ -60,7 +60,7 @@ func runServe(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	roles := []role{e, w, n}
+	roles := []role{&later{role: e, until: p.rebuilt}, w, n}
 	c, err := p.newConsole(cl, func() error {
 		for _, r := range roles {
 			if err := r.Ready(); err != nil {
@@ -81,6 +81,41 @@ func runServe(ctx context.Context, cfg Config) error {
 	sayReady(map[string]string{"edge": el.Addr().String(), "notifier": nl.Addr().String(), "console": cl.Addr().String(),
 		"worker": wl.Addr().String(), "operator_token_file": filepath.Join(cfg.Data.Dir, operatorToken)}, began)
 	return stages(ctx, append(roles, c)...)
+}
+
+// later is a role that begins when something else holds. Its listener is open meanwhile, so who comes early waits a moment.
+type later struct {
+	role
+	until func(ctx context.Context) bool
+}
+
+// Run asks 50 times a second whether the role may begin.
+func (l *later) Run(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !l.until(ctx) {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return l.role.Run(ctx)
+}
+
+// rebuilt says that the Redis inside holds every activity that it should: before that an edge would call them unknown. It is also
+// true where nothing more can be waited for.
+func (p *parts) rebuilt(ctx context.Context) bool {
+	current, err := p.store.Current(ctx, sale.At(time.Now()), 10_000)
+	for _, a := range current {
+		if err != nil || a.LiveEpoch == 0 {
+			continue // never opened
+		}
+		var s lua.State
+		if s, err = p.ledger.Inspect(ctx, lua.Cell{Activity: a.ID}); err == nil && !s.Opened {
+			return false
+		}
+	}
+	return err == nil || ctx.Err() != nil
 }
 
 // openServeKeys makes the secrets that a configuration does not give, in the data folder.
