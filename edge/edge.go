@@ -185,7 +185,12 @@ func (e *Edge) stop(ctx context.Context, served <-chan error) error {
 	if err := e.server.ShutdownWithContext(limit); err != nil {
 		e.deps.Logger.Warn("edge stopped with connections still open", "error", err.Error())
 	}
-	return <-served
+	// A stop may come before Serve has begun, which then would not hear of the shutdown; a closed listener ends it in any case.
+	_ = e.deps.Listener.Close()
+	if err := <-served; err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 func (e *Edge) close() {
