@@ -3,24 +3,42 @@ package sql
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
 
 // RecordPlaced notes that everything before next of the topic's queue has been placed. An older position never replaces a newer one.
 func (s *Store) RecordPlaced(ctx context.Context, topic, queue string, next int64) error {
-	// Written without VALUES() and excluded, which the dialects spell differently.
-	newer := clause.Assignments(map[string]any{
-		"next_offset": clause.Expr{SQL: "CASE WHEN next_offset < ? THEN ? ELSE next_offset END", Vars: []any{next, next}},
-	})
-	conflict := clause.OnConflict{Columns: []clause.Column{{Name: "topic"}, {Name: "queue"}}, DoUpdates: newer}
-	err := retry(ctx, func() error {
-		return s.db.WithContext(ctx).Clauses(conflict).Create(&placedRow{Topic: topic, Queue: queue, NextOffset: next}).Error
+	return s.RecordPositions(ctx, topic, map[string]int64{queue: next})
+}
+
+// RecordPositions is RecordPlaced for several queues of a topic in one transaction, in the order of their names, so that workers wait
+// for each other in one direction only.
+func (s *Store) RecordPositions(ctx context.Context, topic string, next map[string]int64) error {
+	err := s.inTx(ctx, func(tx *gorm.DB) error {
+		for _, queue := range slices.Sorted(maps.Keys(next)) {
+			if err := notePosition(tx, placedRow{Topic: topic, Queue: queue, NextOffset: next[queue]}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot record position %d of queue %s of %s: %w", next, queue, topic, err)
+		return fmt.Errorf("cannot record positions of %d queues of %s: %w", len(next), topic, err)
 	}
 	return nil
+}
+
+func notePosition(tx *gorm.DB, row placedRow) error {
+	// Written without VALUES() and excluded, which the dialects spell differently.
+	newer := clause.Assignments(map[string]any{
+		"next_offset": clause.Expr{SQL: "CASE WHEN next_offset < ? THEN ? ELSE next_offset END", Vars: []any{row.NextOffset, row.NextOffset}},
+	})
+	conflict := clause.OnConflict{Columns: []clause.Column{{Name: "topic"}, {Name: "queue"}}, DoUpdates: newer}
+	return tx.Clauses(conflict).Create(&row).Error
 }
 
 // PlacedPositions reads the topic's recorded positions by queue.

@@ -88,16 +88,3 @@ func (s *Store) Current(ctx context.Context, at sale.Millis, limit int) ([]Activ
 	}
 	return s.withItems(ctx, rows)
 }
-
-// RecordPositions notes the positions of several queues of a topic in one transaction. See [Store.RecordPlaced].
-func (s *Store) RecordPositions(ctx context.Context, topic string, next map[string]int64) error {
-	return s.inTx(ctx, func(tx *gorm.DB) error {
-		in := &Store{db: tx}
-		for queue, n := range next {
-			if err := in.RecordPlaced(ctx, topic, queue, n); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
