@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 
 	"floodgate/lua"
 	"floodgate/sale"
@@ -32,6 +33,16 @@ func (w *Worker) submit(ctx context.Context, j *job) error {
 	case <-w.stopped: // the placers are gone
 		return context.Canceled
 	}
+}
+
+// submitAll has claims of one kind placed, a full call at a time.
+func (w *Worker) submitAll(ctx context.Context, k kindOf, claims []lua.ClaimRequest) error {
+	for part := range slices.Chunk(claims, lua.MaxBatch) {
+		if err := w.submit(ctx, &job{cell: k.cell, source: k.source, expire: k.expire, claims: part}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runPlacer is one placer: it takes whoever waits along (group commit) up to lua.MaxBatch claims, and places them cell by cell. Two

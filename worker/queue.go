@@ -79,18 +79,11 @@ func (w *Worker) consumeCell(ctx context.Context, cell lua.Cell, messages []sale
 
 // submitMessages has them placed, a full call at a time.
 func (w *Worker) submitMessages(ctx context.Context, cell lua.Cell, messages []sale.Message) error {
-	for len(messages) > 0 {
-		n := min(len(messages), lua.MaxBatch)
-		claims := make([]lua.ClaimRequest, n)
-		for i, m := range messages[:n] {
-			claims[i] = lua.ClaimRequest{Token: m.Token, User: m.User, Commodity: m.Commodity, Quantity: m.Quantity, Price: m.Price, At: m.At}
-		}
-		if err := w.submit(ctx, &job{cell: cell, source: sale.FromQueue, claims: claims}); err != nil {
-			return err
-		}
-		messages = messages[n:]
+	claims := make([]lua.ClaimRequest, len(messages))
+	for i, m := range messages {
+		claims[i] = lua.ClaimRequest{Token: m.Token, User: m.User, Commodity: m.Commodity, Quantity: m.Quantity, Price: m.Price, At: m.At}
 	}
-	return nil
+	return w.submitAll(ctx, kindOf{cell: cell, source: sale.FromQueue}, claims)
 }
 
 // known parts messages of one activity into those of its items and those of nothing that is sold.

@@ -58,18 +58,11 @@ func (w *Worker) sweepDue(ctx context.Context, cell lua.Cell) error {
 }
 
 func (w *Worker) submitReservations(ctx context.Context, cell lua.Cell, rs []sale.Reservation, expire bool) error {
-	for len(rs) > 0 {
-		n := min(len(rs), lua.MaxBatch)
-		claims := make([]lua.ClaimRequest, n)
-		for i, r := range rs[:n] {
-			claims[i] = lua.ClaimRequest{Token: r.Token, User: r.User, Commodity: r.Commodity, Quantity: r.Quantity, Price: r.Price, At: r.ReservedAt}
-		}
-		if err := w.submit(ctx, &job{cell: cell, source: sale.FromSweep, expire: expire, claims: claims}); err != nil {
-			return err
-		}
-		rs = rs[n:]
+	claims := make([]lua.ClaimRequest, len(rs))
+	for i := range rs {
+		claims[i] = lua.ClaimOf(&rs[i])
 	}
-	return nil
+	return w.submitAll(ctx, kindOf{cell: cell, source: sale.FromSweep, expire: expire}, claims)
 }
 
 // sweepShelf places messages that were put aside while their activity's stock was not proven.
